@@ -1,0 +1,44 @@
+# make birth   sets up .venv and watches an induction head being born
+# make test    sets up everything that tests need, and runs them
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: birth test check setup ledger
+birth: $(VENV)/.core
+	@$(BIN)/engram birth
+
+setup: $(VENV)/.dev
+
+test: $(VENV)/.dev $(VENV)/.browser check
+	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/pyright
+
+ledger: $(VENV)/.core
+	@$(BIN)/engram ledger --markdown > LEDGER.md
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Engram needs Python 3.11 or newer: make PYTHON=python3.11 …") if sys.version_info < (3, 11) else None'
+	@echo "setting up $(VENV) (once, about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) -e '.[dev]'
+	@touch $@ $(VENV)/.core
+
+# A browser for the tests of the report; where it cannot be had, these tests skip with a reason.
+$(VENV)/.browser: | $(VENV)/.dev
+	@command -v chromium-headless-shell chromium google-chrome >/dev/null \
+	 || (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium-headless-shell) >/dev/null 2>&1 \
+	 || echo "no browser: tests of the report in a browser will be skipped"
+	@touch $@

@@ -1,0 +1,1 @@
+"""Engines: where many Specs run."""

@@ -1,0 +1,78 @@
+"""The training loop: a generator that shows every step before it is taken, and can begin at any stored one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+
+import torch
+
+from engram.learning.plan import Plan
+from engram.learning.reference import Gradients
+from engram.models import Weights
+from engram.models.trace import Architecture
+from engram.tasks import Task
+from engram.values import EngramError
+
+
+class Diverged(EngramError):
+    """The loss is no longer a number."""
+
+    def __init__(self, step: int):
+        super().__init__(
+            f"the loss is not finite at step {step}; the record up to there is kept; "
+            "lower plan.optimiser.lr (engram run … --set plan.optimiser.lr=…)"
+        )
+        self.step = step
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Step `step` about to be taken: loss and accuracy on its fresh batch, and the state before its update."""
+
+    step: int
+    metrics: dict[str, float]
+    weights: Weights
+    moments: Weights  # the optimiser's running averages, named kind/matrix
+
+    @property
+    def state(self) -> Weights:
+        return {f"weights/{name}": w for name, w in self.weights.items()} | self.moments
+
+
+def train(
+    task: Task, model: Architecture, plan: Plan, seed: int, w: Weights, gradients: Gradients,
+    start: int = 0, moments: Weights | None = None,
+) -> Iterator[Moment]:
+    """Yields steps start … plan.steps; the last one only measures. `w` is changed in place between yields.
+
+    Batch t depends on (task, seed, t) only, so beginning at `start` with the state stored there
+    gives the same numbers as never having stopped.
+    """
+    optimiser = plan.optimiser.over([w[name] for name in plan.trained])
+    _restore(optimiser, plan, w, moments or {})
+    for step in range(start, plan.steps + 1):
+        batch = task.sample(seed, step, plan.batch)
+        names = plan.trained_at(step) if step < plan.steps else ()
+        measured = gradients(model, w, batch, plan.loss, names)
+        if measured.positions and not isfinite(measured.metrics["loss"]):
+            raise Diverged(step)
+        yield Moment(step, measured.metrics, {name: w[name] for name in plan.trained}, _moments(optimiser, plan, w))
+        for name in plan.trained:  # torch leaves a parameter without gradient alone: neither momentum nor decay
+            w[name].grad = measured.gradients.get(name)
+        if step < plan.steps:
+            optimiser.step()
+
+
+def _moments(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights) -> Weights:
+    return {
+        f"{kind}/{name}": value
+        for name in plan.trained
+        for kind, value in optimiser.state.get(w[name], {}).items()
+        if value is not None
+    }
+
+
+def _restore(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights, moments: Weights) -> None:
+    for key, value in moments.items():
+        kind, name = key.split("/")
+        optimiser.state[w[name]][kind] = value.clone()

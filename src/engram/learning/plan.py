@@ -1,0 +1,68 @@
+"""How a model is trained."""
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, model_validator
+
+from engram.values import Value
+
+Rate = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Steps = Annotated[int, Field(ge=0)]
+
+
+class SGD(Value):
+    """m ← μ m + (∇L + λ W);  W ← W − η m   (η lr, μ momentum, λ weight_decay: torch's semantics)."""
+
+    lr: Rate
+    momentum: Share = 0.0
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+
+    def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+        return torch.optim.SGD(
+            parameters, self.lr, self.momentum, weight_decay=self.weight_decay, foreach=False
+        )
+
+
+class Adam(Value):
+    """Adam with decoupled weight decay 0: torch.optim.Adam."""
+
+    lr: Rate
+    betas: tuple[Share, Share] = (0.9, 0.999)
+    eps: Annotated[float, Field(gt=0)] = 1e-8
+
+    def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(parameters, self.lr, self.betas, self.eps, foreach=False)
+
+
+class Plan(Value):
+    """Which matrices are trained, on which positions, by what, for how long.
+
+    trained         names of matrices; all others stay at their first values
+    frozen_until    name → first step at which that matrix moves
+    loss            a group of the task, or "all"; rows report the groups that the loss reads
+    probe_every     steps between recall probes; attention_every: between attention probes
+    """
+
+    optimiser: SGD | Adam
+    steps: Annotated[int, Field(ge=1)]
+    batch: Annotated[int, Field(ge=1)]
+    trained: tuple[str, ...] = ("W_K1", "W_K2", "W_O2")
+    frozen_until: dict[str, Steps] = {}
+    loss: str = "in_context"
+    probe_every: Annotated[int, Field(ge=1)] = 5
+    attention_every: Annotated[int, Field(ge=1)] = 25
+    dtype: Literal["float32", "float64"] = "float32"
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> "Plan":
+        if not self.trained:
+            raise ValueError("trained: nothing to train; name at least one matrix")
+        for name in self.frozen_until:
+            if name not in self.trained:
+                raise ValueError(f"frozen_until: {name!r} is not trained; allowed: {', '.join(self.trained)}")
+        return self
+
+    def trained_at(self, step: int) -> tuple[str, ...]:
+        return tuple(name for name in self.trained if step >= self.frozen_until.get(name, 0))

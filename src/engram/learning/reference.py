@@ -1,0 +1,87 @@
+"""Loss and gradients by autograd through the readable forward pass, on any device: the reference path.
+
+The exact fast path (from the memory algebra, on CPU) goes beside this file with the same signature.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from engram.models import Weights
+from engram.models.trace import Architecture
+from engram.tasks import Batch
+
+TOKENS_AT_ONCE = {"cpu": 2048, "cuda": 2**17, "mps": 2**17}  # on CPU, T×T maps of 8 sequences stay in cache: 1.7× faster
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one batch says: the gradient of each trained matrix, loss and accuracy by group, and on how many positions."""
+
+    gradients: Weights
+    metrics: dict[str, float]
+    positions: int
+
+
+class Gradients(Protocol):
+    """The signature of a path: exact loss and gradients of `names` on the positions that the loss reads."""
+
+    def __call__(
+        self, model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]
+    ) -> Measured: ...
+
+
+def gradients(
+    model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]
+) -> Measured:
+    """∇ of the mean cross-entropy over the positions that the loss reads, a few sequences at a time."""
+    device = w["E"].device
+    read = read_groups(batch, loss)
+    tokens, targets = (torch.from_numpy(side).to(device) for side in (batch.tokens, batch.targets))
+    groups = {name: torch.from_numpy(mask).to(device) for name, mask in read.items()}
+    leaves = {name: w[name].detach().requires_grad_() for name in names}
+    positions = sum(int(mask.sum()) for mask in read.values())
+    sums = {name: torch.zeros(3, dtype=torch.float64, device=device) for name in groups}
+    totals = {name: torch.zeros_like(w[name]) for name in names}
+    at_once = max(1, TOKENS_AT_ONCE[device.type] // tokens.shape[1])
+    for part in torch.arange(len(tokens)).split(at_once):
+        logits = model.forward(w | leaves, tokens[part]).logits
+        losses = [
+            _group_loss(logits[mask[part]], targets[part][mask[part]], sums[name])
+            for name, mask in groups.items()
+        ]
+        if names:
+            parts = torch.autograd.grad(torch.stack(losses).sum() / max(1, positions), list(leaves.values()))
+            for name, gradient in zip(names, parts, strict=True):
+                totals[name] += gradient
+    return Measured(totals, summary({name: total.tolist() for name, total in sums.items()}), positions)
+
+
+def read_groups(batch: Batch, loss: str) -> dict[str, np.ndarray]:
+    return batch.groups if loss == "all" else {loss: batch.groups[loss]}
+
+
+def _group_loss(logits: Tensor, targets: Tensor, sums: Tensor) -> Tensor:
+    """Summed cross-entropy; adds (loss, right guesses, positions) to `sums`."""
+    loss = cross_entropy(logits, targets, reduction="sum")
+    right = (logits.argmax(dim=-1) == targets).sum()
+    sums += torch.stack([loss.detach(), right, torch.full_like(right, len(targets))]).to(sums)
+    return loss
+
+
+def summary(sums: dict[str, list[float]]) -> dict[str, float]:
+    """Means by group and over all; a group that no position of the batch belongs to has no mean: NaN."""
+    whole = [sum(column) for column in zip(*sums.values(), strict=True)]
+    metrics = {"loss": _ratio(whole[0], whole[2])}
+    for name, (loss, right, positions) in sums.items():
+        metrics[f"loss.{name}"] = _ratio(loss, positions)
+        metrics[f"accuracy.{name}"] = _ratio(right, positions)
+    return metrics
+
+
+def _ratio(total: float, positions: float) -> float:
+    return total / positions if positions else float("nan")

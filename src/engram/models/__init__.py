@@ -1,0 +1,6 @@
+"""Models: a frozen description, weights as a dict of named matrices, and a forward pass that returns a Trace."""
+
+from engram.models.simplified import Simplified
+from engram.models.trace import Model, Trace, Weights
+
+__all__ = ["Model", "Simplified", "Trace", "Weights"]

@@ -1,0 +1,73 @@
+r"""The simplified two-layer transformer of "Birth of a Transformer", section 4.2.
+
+    x_t  = e_{z_t} + p_t
+    x¹_t = x_t  + W_O1 Σ_{s≤t} a¹_ts W_V1 x_s,      a¹_t· = softmax_s( x_t  · W_K1 x_s  / √d )
+    x²_t = x¹_t + W_O2 Σ_{s≤t} a²_ts W_V2 x¹_s,     a²_t· = softmax_s( x¹_t · W_K2 x¹_s / √d )
+    logits = U (x²_t + W_F x²_t)                    the W_F term only with the block "linear"
+
+One head a layer, W_Q = I, no biases, no layer norm. E, P, U are never trained in the paper.
+"""
+
+from math import sqrt
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from engram.embeddings import Law, directions
+from engram.models.trace import Trace, Weights
+from engram.values import Value
+
+Attention = Literal["attention"]
+
+
+class Simplified(Value):
+    """Width d; blocks with or without the linear W_F; and one of two conventions for scale (NOTATION.md).
+
+    scale        E, P          U, layers                 scores
+    standard     N(0, 1)       uniform on ±1/√d          divided by √d
+    unit         N(0, 1/d)     N(0, 1/d)                 as they are
+    """
+
+    d: Annotated[int, Field(ge=1, le=16384)] = 128
+    scale: Literal["standard", "unit"] = "standard"
+    blocks: tuple[Attention, Attention] | tuple[Attention, Attention, Literal["linear"]] = ("attention", "attention")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        layers = ("W_K1", "W_V1", "W_O1", "W_K2", "W_V2", "W_O2")
+        return ("E", "P", "U", *layers, *(("W_F",) if "linear" in self.blocks else ()))
+
+    def init(self, N: int, T: int, seed: int) -> Weights:
+        """First values; each matrix has a stream of its own, so W_F or not leaves the others as they are."""
+        input_law: Law = "gaussian" if self.scale == "standard" else "gaussian/d"
+        layer_law: Law = "uniform/d" if self.scale == "standard" else "gaussian/d"
+        rows = {"E": N, "P": T, "U": N}
+        laws: dict[str, Law] = {"E": input_law, "P": input_law}
+        return {
+            name: directions(laws.get(name, layer_law), rows.get(name, self.d), self.d, seed, name)
+            for name in self.names
+        }
+
+    def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Trace:
+        x0 = w["E"][tokens] + w["P"][: tokens.shape[1]]
+        scores1, attention1, head1 = self._head(x0, w["W_K1"], w["W_V1"], w["W_O1"])
+        x1 = x0 + head1
+        scores2, attention2, head2 = self._head(x1, w["W_K2"], w["W_V2"], w["W_O2"])
+        x2 = x1 + head2
+        feed_forward = x2 @ w["W_F"].T if "W_F" in w else None
+        logits = (x2 if feed_forward is None else x2 + feed_forward) @ w["U"].T
+        return Trace(x0, scores1, attention1, x1, scores2, attention2, x2, feed_forward, logits)
+
+    def _head(
+        self, x: Float[Tensor, "B T d"], W_K: Tensor, W_V: Tensor, W_O: Tensor
+    ) -> tuple[Float[Tensor, "B T k"], Float[Tensor, "B T k"], Float[Tensor, "B T d"]]:
+        """Scores, attention and output of one causal head."""
+        temperature = sqrt(self.d) if self.scale == "standard" else 1.0
+        T = x.shape[1]
+        future = torch.full((T, T), -torch.inf, dtype=x.dtype, device=x.device).triu(1)
+        scores = x @ (x @ W_K.T).mT / temperature + future  # scores[t, s] = x_t · W_K x_s
+        attention = scores.softmax(dim=-1)
+        return scores, attention, attention @ (x @ W_V.T) @ W_O.T

@@ -1,0 +1,1 @@
+"""Probes: what a weight matrix remembers and where attention goes. Pure functions of weights and tokens."""

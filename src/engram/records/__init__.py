@@ -1,0 +1,7 @@
+"""Records: what was asked (Spec), what was kept (Record), what it means (Claim). The only room that touches run files."""
+
+from engram.records.claim import Claim, Measure, decide
+from engram.records.record import Record
+from engram.records.spec import Check, Spec, Train
+
+__all__ = ["Check", "Claim", "Measure", "Record", "Spec", "Train", "decide"]

@@ -1,0 +1,82 @@
+"""Claim: one sentence of a paper made checkable, and the one function that decides it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isnan
+from typing import Literal, Self
+
+import numpy as np
+
+Verdict = Literal["agrees", "disagrees", "inconclusive"]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number, its 95 % interval, and the open band stated before the run."""
+
+    name: str
+    low: float
+    high: float
+    measured: float
+    interval: Interval
+    n: int
+
+    @classmethod
+    def over_seeds(cls, name: str, values: Sequence[float], low: float = -inf, high: float = inf) -> Self:
+        """Mean over seeds with its t interval; one seed alone has no interval."""
+        return cls(name, low, high, float(np.mean(values)), t_interval(values), len(values))
+
+    @classmethod
+    def exact(cls, name: str, error: float, tolerance: float) -> Self:
+        """An exact law: the error is its own interval."""
+        return cls(name, -tolerance, tolerance, error, (error, error), 1)
+
+    @property
+    def verdict(self) -> Verdict:
+        return decide((self.low, self.high), self.interval)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence, where it stands, and the measures that must all lie in their bands."""
+
+    id: str
+    statement: str
+    source: str
+    measures: tuple[Measure, ...]
+
+    @property
+    def deciding(self) -> Measure:
+        """The measure that the verdict hangs on: the worst, the first of equals."""
+        order: list[Verdict] = ["disagrees", "inconclusive", "agrees"]
+        return min(self.measures, key=lambda measure: order.index(measure.verdict))
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.deciding.verdict
+
+    @property
+    def n(self) -> int:
+        return min(measure.n for measure in self.measures)
+
+
+def decide(band: Interval, interval: Interval) -> Verdict:
+    """Interval inside the open band: agrees. Outside it: disagrees. Across its edge, or unknown: inconclusive."""
+    (low, high), (a, b) = band, interval
+    if isnan(a) or isnan(b):
+        return "inconclusive"
+    if low < a and b < high:
+        return "agrees"
+    return "disagrees" if b <= low or a >= high else "inconclusive"
+
+
+def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+    """mean ± t · s/√n; without bounds for n = 1."""
+    if len(values) < 2:
+        return (-inf, inf)
+    from scipy.stats import t  # slow to import, and needed only here
+
+    mean, error = np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values))
+    half = t.ppf((1 + level) / 2, len(values) - 1) * error
+    return (float(mean - half), float(mean + half))

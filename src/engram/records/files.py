@@ -1,0 +1,114 @@
+"""The files of a run, and how they are written so that a kill at any byte loses nothing that was promised.
+
+    spec.json            what was asked, all fields
+    env.json             versions, device, threads, path of each sitting
+    rows.jsonl           one line a step, no clock in it
+    timing.jsonl         seconds of training up to each row
+    state.safetensors    trained weights and optimiser, replaced atomically
+    snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end
+    code/                the user's files whose classes the Spec names
+    digest.json          written last: how the run ended and the SHA-256 of spec and rows
+    lock                 held by the one process that writes
+"""
+
+import gzip
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from engram.values import EngramError
+
+Row = dict[str, Any]
+COMMITTED = Path(str(files("engram"))) / "data" / "records"
+HOME_PARTS = ("figures", "reports")  # folders of the home that are no runs
+
+
+def home() -> Path:
+    """Where runs are kept: $ENGRAM_HOME, or ./runs."""
+    return Path(os.environ.get("ENGRAM_HOME") or "runs")
+
+
+def read(folder: Path, name: str) -> bytes:
+    """A file of a record, gzipped or not."""
+    packed = folder / f"{name}.gz"
+    return gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / name).read_bytes()
+
+
+def read_json(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        data = json.loads(read(folder, name))
+        if not isinstance(data, dict):
+            raise ValueError
+        return data
+    except (OSError, ValueError, EOFError):
+        raise corrupt(folder, f"{name} is missing or unreadable") from None
+
+
+def corrupt(folder: Path, what: str) -> EngramError:
+    return EngramError(
+        f"record {folder.name}: {what}; restore the file, or remove the record (engram runs rm {folder.name}) and run again"
+    )
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write all of it or nothing: a reader sees the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def write_json(path: Path, data: Any) -> None:
+    replace(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def line_of(row: Row) -> bytes:
+    """One row as JSON: seven digits, the precision of the arithmetic; what has no value is null."""
+    return (json.dumps({name: _seven_digits(value) for name, value in row.items()}) + "\n").encode()
+
+
+def _seven_digits(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.7g}") if math.isfinite(value) else None
+
+
+def complete_lines(content: bytes) -> list[bytes]:
+    """Lines that end; a last one without its end was cut by a kill and does not count."""
+    return content.split(b"\n")[:-1]
+
+
+def parse_rows(folder: Path, content: bytes) -> list[Row]:
+    try:
+        return [json.loads(line) for line in complete_lines(content)]
+    except ValueError:
+        raise corrupt(folder, "rows.jsonl has an unreadable line") from None
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Turns what the file system refuses into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise EngramError(
+            f"cannot write {folder} ({error.strerror}); free space there or set ENGRAM_HOME to another folder; "
+            "what was saved before is kept and will be resumed"
+        ) from error

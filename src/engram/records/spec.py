@@ -1,0 +1,128 @@
+"""Spec: what to run. Frozen, JSON, its hash is its identity."""
+
+import importlib
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from pydantic import Field, InstanceOf, model_validator
+
+from engram.learning import Plan
+from engram.records.encode import TAGS, decode, digest_of, encode, user_files
+from engram.tasks import Task
+from engram.values import EngramError, Value
+
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Train(Value):
+    """One training: a task, a model, a plan, a seed."""
+
+    task: InstanceOf[Value]
+    model: InstanceOf[Value]
+    plan: Plan
+    seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "Train":
+        if not isinstance(self.task, Task):
+            raise ValueError(f"task: {type(self.task).__name__} is no task; it needs N, T, groups and sample()")
+        _known("plan.loss", self.plan.loss, (*self.task.groups, "all"))
+        for name in self.plan.trained:
+            _known("plan.trained", name, self.model.names)  # type: ignore[attr-defined]
+        return self
+
+    @property
+    def steps(self) -> int:
+        return self.plan.steps
+
+    @property
+    def title(self) -> str:
+        return f"{type(self.task).__name__}-{type(self.model).__name__}".lower()
+
+
+class Check(Value):
+    """A measurement that trains nothing: `law` names a function of engram.theory that yields rows.
+
+    The function is called as law(draws=…, seed=…, **sizes).
+    """
+
+    law: str
+    sizes: dict[str, int] = {}
+    draws: Annotated[int, Field(ge=1)] = 1
+    seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _law_exists(self) -> "Check":
+        function = self.function
+        allowed = inspect.signature(function).parameters
+        for name in self.sizes:
+            _known("sizes", name, tuple(n for n in allowed if n not in ("draws", "seed")))
+        return self
+
+    @property
+    def function(self) -> Callable[..., Iterator[dict[str, float]]]:
+        module, _, name = self.law.rpartition(".")
+        try:
+            return getattr(importlib.import_module(f"engram.theory.{module}"), name)
+        except (ImportError, AttributeError, ValueError):
+            raise ValueError(f"law: {self.law!r} is no function of engram.theory; write module.function") from None
+
+    @property
+    def steps(self) -> int:
+        return self.draws
+
+    @property
+    def title(self) -> str:
+        return f"check-{self.law}"
+
+
+Spec = Train | Check
+
+
+def _known(field: str, given: str, allowed: tuple[str, ...]) -> None:
+    if given not in allowed:
+        near = get_close_matches(given, allowed, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ValueError(f"{field}: unknown {given!r}; {hint}allowed: {', '.join(allowed)}")
+
+
+def run_id(spec: Spec) -> str:
+    """A name a person can read, ending in ten digits of the hash."""
+    return f"{spec.title}-s{spec.seed}-{digest_of(spec)[:10]}"
+
+
+def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
+    """The Spec with dotted fields replaced: {"task.K": 3}."""
+    data = encode(spec)
+    for path, value in settings.items():
+        _set(data, path.split("."), value, path)
+    return decode(data, {file.name: file for file in user_files(spec)})
+
+
+def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
+    """task.K=3 … as a dict; values are JSON, or else plain words."""
+    settings = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not (name and equals):
+            raise EngramError(f"--set {word!r}: write FIELD=VALUE, as in --set task.K=3")
+        try:
+            settings[name] = json.loads(text)
+        except json.JSONDecodeError:
+            settings[name] = text
+    return settings
+
+
+def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:
+    inner = data
+    for part in path[:-1]:
+        inner = inner.get(part) if isinstance(inner, dict) else None
+    if not isinstance(inner, dict):
+        fields = [name for name in data if name not in TAGS]
+        near = get_close_matches(path[0], fields, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise EngramError(f"--set {whole}: no such field; {hint}allowed first parts: {', '.join(fields)}")
+    inner[path[-1]] = value

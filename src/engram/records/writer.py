@@ -1,0 +1,132 @@
+"""Writing a record: one process a run, rows appended, state replaced, resumed where it was cut."""
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from filelock import FileLock, Timeout
+from safetensors import safe_open
+from safetensors.torch import save as tensor_bytes
+
+from engram.models import Weights
+from engram.records import files
+from engram.records.encode import encode, user_files
+from engram.records.files import Row, corrupt, writing_to
+from engram.records.record import Record
+from engram.records.spec import Spec, run_id
+from engram.values import EngramError
+
+SECONDS_BETWEEN_STATES = 20.0
+
+
+class Writer:
+    """The one process that writes a run; a context manager that holds its lock."""
+
+    def __init__(self, spec: Spec, home: Path, env: dict[str, Any]):
+        self.folder = home.resolve() / run_id(spec)
+        self.spec, self.env = spec, env
+        self.record = Record(self.folder)
+        self.step, self.state = 0, {}
+        self._seconds_before = 0.0
+
+    def __enter__(self) -> Self:
+        with writing_to(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(self.folder / "lock", timeout=0)
+            self._take_lock()
+            try:
+                self._write_spec()
+                self._resume()
+                self._write_env()
+            except BaseException:
+                self._lock.release()
+                raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in (self._rows, self._timing):
+            with suppress(OSError):  # a full disk was reported when the row was written
+                file.close()
+        self._lock.release()
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise EngramError(
+                f"run {self.folder.name} is being written by another process; wait for it, "
+                "or take another seed (--fresh, --seeds)"
+            ) from None
+
+    def _write_spec(self) -> None:
+        if (self.folder / "spec.json").exists():
+            _ = self.record.spec  # refuses when it was changed
+            return
+        for file in user_files(self.spec):
+            files.replace(self.folder / "code" / file.name, file.read_bytes())
+        files.write_json(self.folder / "spec.json", encode(self.spec))
+
+    def _resume(self) -> None:
+        """Cut rows and timing back to the stored state; without a state begin anew."""
+        state = self.folder / "state.safetensors"
+        if state.exists():
+            self.state = self.record.tensors(state.name)
+            with safe_open(str(state), "pt") as tensors:
+                self.step = int(tensors.metadata()["step"])
+        self._rows = self._cut("rows.jsonl")
+        self._timing = self._cut("timing.jsonl")
+
+    def _cut(self, name: str) -> Any:
+        path = self.folder / name
+        lines = files.complete_lines(path.read_bytes()) if path.exists() else []
+        if len(lines) < self.step:
+            raise corrupt(self.folder, f"{name} ends at row {len(lines)} but the state is of step {self.step}")
+        kept = lines[: self.step]
+        if name == "timing.jsonl" and kept:
+            self._seconds_before = json.loads(kept[-1])["seconds"]
+        with path.open("ab") as file:
+            file.truncate(sum(len(line) + 1 for line in kept))
+        return path.open("ab")
+
+    def _write_env(self) -> None:
+        """One entry for each sitting: a resumed run may have seen several machines."""
+        old = files.read_json(self.folder, "env.json")["sittings"] if (self.folder / "env.json").exists() else []
+        files.write_json(self.folder / "env.json", {"sittings": [*old, self.env | {"from_step": self.step}]})
+        self._began = self._saved = time.monotonic()
+
+    def append(self, row: Row) -> None:
+        """A row is on its way to disk before the next step begins."""
+        with writing_to(self.folder):
+            seconds = self._seconds_before + time.monotonic() - self._began
+            self._write_line(self._rows, row)
+            self._write_line(self._timing, {"step": row["step"], "seconds": round(seconds, 4)})
+
+    @staticmethod
+    def _write_line(file: Any, row: Row) -> None:
+        file.write(files.line_of(row))
+        file.flush()
+
+    def snapshot(self, step: int, weights: Weights) -> None:
+        with writing_to(self.folder):
+            files.replace(self.folder / "snapshots" / f"{step:06d}.safetensors", tensor_bytes(weights))
+
+    def save_if_due(self, step: int, state: Weights) -> None:
+        if time.monotonic() - self._saved > SECONDS_BETWEEN_STATES:
+            self.save(step, state)
+
+    def save(self, step: int, state: Weights) -> None:
+        """State before step `step`; rows up to there are on disk first."""
+        with writing_to(self.folder):
+            os.fsync(self._rows.fileno())
+            files.replace(self.folder / "state.safetensors", tensor_bytes(state, {"step": str(step)}))
+        self._saved = time.monotonic()
+
+    def end(self, how: str) -> None:
+        """Seal the record: how it ended, and the digests of what was asked and what came."""
+        sums = {name: files.sha256((self.folder / name).read_bytes()) for name in ("spec.json", "rows.jsonl")}
+        with writing_to(self.folder):
+            files.write_json(self.folder / "digest.json", {"end": how} | sums)
+            (self.folder / "state.safetensors").unlink(missing_ok=True)

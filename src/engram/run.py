@@ -1,0 +1,147 @@
+"""Spec → Record: the one place where task, model, learning and probes meet."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from engram.learning import Diverged, train
+from engram.learning.reference import gradients
+from engram.models import Simplified, Weights
+from engram.probes.attention import attention
+from engram.probes.recall import kl_W_F, memories
+from engram.records import Check, Record, Spec, Train
+from engram.records.files import Row
+from engram.records.record import initial_weights
+from engram.records.spec import run_id
+from engram.records.writer import Writer
+from engram.tasks import Batch, Bigram, Task
+from engram.values import EngramError
+
+ATTENTION_SEQUENCES = 16
+
+
+class Interrupted(Exception):
+    """Stopped on request after a whole step; the state is saved."""
+
+    def __init__(self, record: Record, step: int):
+        self.record, self.step = record, step
+
+
+def execute(
+    spec: Spec,
+    home: Path,
+    device: str = "cpu",
+    on_row: Callable[[Row], None] = lambda row: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Record:
+    """Run a Spec to its end and return its Record: reused if finished, resumed if part-done.
+
+    `on_row` sees every row, stored ones first; when `stop` says so, the run is saved and Interrupted is raised.
+    """
+    record = Record(home.resolve() / run_id(spec))
+    if record.ended is not None:
+        return _reused(record, on_row)
+    with Writer(spec, home, environment(device)) as writer:
+        for row in record.rows:
+            on_row(row)
+        if isinstance(spec, Train):
+            _train(spec, writer, device, on_row, stop)
+        else:
+            _check(spec, writer, on_row)
+        writer.end("finished")
+    return Record(record.folder)
+
+
+def _reused(record: Record, on_row: Callable[[Row], None]) -> Record:
+    if not record.finished:
+        raise EngramError(f"run {record.id} ended before: {(record.ended or {})['end']}")
+    for row in record.rows:
+        on_row(row)
+    return record
+
+
+def _train(
+    spec: Train, writer: Writer, device: str, on_row: Callable[[Row], None], stop: Callable[[], bool]
+) -> None:
+    w, moments = _state(spec, writer.state, device)
+    snapshots = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
+    try:
+        for moment in train(spec.task, spec.model, spec.plan, spec.seed, w, gradients, writer.step, moments):
+            if stop():
+                writer.save(moment.step, moment.state)
+                raise Interrupted(writer.record, moment.step)
+            writer.save_if_due(moment.step, moment.state)
+            row = {"step": moment.step} | moment.metrics | probe(spec, moment.step, w)
+            writer.append(row)
+            on_row(row)
+            if moment.step in snapshots:
+                writer.snapshot(moment.step, moment.weights)
+    except Diverged as error:
+        writer.end(str(error))
+        raise EngramError(f"run {writer.record.id}: {error}") from None
+
+
+def _state(spec: Train, stored: Weights, device: str) -> tuple[Weights, Weights]:
+    """Weights and optimiser averages: first values, overlaid by what was stored."""
+    weights = {key.removeprefix("weights/"): value for key, value in stored.items() if key.startswith("weights/")}
+    moments = {key: value.to(device) for key, value in stored.items() if not key.startswith("weights/")}
+    return {name: value.to(device) for name, value in (initial_weights(spec) | weights).items()}, moments
+
+
+def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None]) -> None:
+    """A Check keeps no state: a cut one begins anew."""
+    for index, values in enumerate(spec.function(draws=spec.draws, seed=spec.seed, **spec.sizes)):
+        row = {"step": index} | values
+        writer.append(row)
+        on_row(row)
+
+
+@torch.no_grad()
+def probe(spec: Train, step: int, w: Weights) -> dict[str, float]:
+    """The probes that are due at this step and make sense for this task and model."""
+    task, model, plan = spec.task, spec.model, spec.plan
+    if not isinstance(model, Simplified):
+        return {}
+    last, found = step == plan.steps, {}
+    triggers = task.fixed_triggers if isinstance(task, Bigram) else None
+    if last or step % plan.probe_every == 0:
+        found |= memories(w, triggers)
+        if "W_F" in w and isinstance(task, Bigram):
+            asked = ~np.isin(np.arange(task.N), [] if triggers is None else triggers)
+            found["kl.W_F"] = kl_W_F(w, task.table.bigram, asked)
+    if (last or step % plan.attention_every == 0) and {"in_context", "first"} <= set(task.groups):
+        batch = probe_batch(task, spec.seed)
+        tokens = torch.from_numpy(batch.tokens).to(w["E"].device)
+        found |= attention(model.forward(w, tokens), batch)
+    return found
+
+
+def probe_batch(task: Task, seed: int) -> Batch:
+    """Sequences that training never sees: their step lies beyond any run."""
+    return task.sample(seed, 2**40, ATTENTION_SEQUENCES)
+
+
+def environment(device: str) -> dict[str, Any]:
+    """What may change the last digit of a number."""
+    packages = {name: version(name) for name in ("engram", "torch", "numpy")}
+    machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+    how = {"device": device, "threads": torch.get_num_threads(), "path": "reference", "pid": os.getpid()}
+    return packages | {"commit": _commit()} | machine | how
+
+
+@lru_cache(maxsize=1)
+def _commit() -> str | None:
+    """The commit of the source tree, if Engram runs from one."""
+    here = Path(__file__).parent
+    if not (here.parent.parent / ".git").exists():
+        return None
+    answer = subprocess.run(["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return answer.stdout.strip() or None

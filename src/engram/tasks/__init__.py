@@ -1,0 +1,6 @@
+"""Tasks: frozen values that sample. Batch t of a run is a pure function of (task, seed, t)."""
+
+from engram.tasks.batch import Batch, Task
+from engram.tasks.bigram import Bigram
+
+__all__ = ["Batch", "Bigram", "Task"]

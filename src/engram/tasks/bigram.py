@@ -1,0 +1,133 @@
+r"""The bigram task of "Birth of a Transformer" (section 3): a text's bigrams, interrupted by triggers.
+
+    z_1 ~ π_u;   z_{t+1} = o_k if z_t = q_k, else z_{t+1} ~ π_b(· | z_t)
+
+    tokens       T h e _ q z _ … t h _ q z …      q a trigger, z its output in this sequence
+    occurrence   0 0 0 0 1 0 0 … 0 0 0 2 0 …      m at the m-th visit of a trigger
+    group        g g g g f g g … g g g c g …      global, first, in_context
+
+The outputs are new in every sequence, so `in_context` positions can be predicted only by looking back.
+"""
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+from pydantic import Field, field_validator, model_validator
+
+from engram.tasks.batch import Batch
+from engram.tasks.corpus import Corpus, Sampler, TextFile, conditional, corpus_of, random_bits
+from engram.values import Value, generator
+
+Pairs = tuple[Int[np.ndarray, "B K"], Int[np.ndarray, "B K"]]
+
+
+class Bigram(Value):
+    """K triggers in sequences of T tokens.
+
+    triggers     random: K distinct draws from π_u in every sequence;
+                 fixed: the tokens of frequency rank offset+1 … offset+K, the same in all sequences
+    outputs      uniform on the vocabulary, or bigram: o_k ~ π_b(· | q_k)
+    no_repeat    forbids o_k = q_k
+    """
+
+    corpus: Literal["shakespeare"] | TextFile = "shakespeare"
+    K: Annotated[int, Field(ge=1)] = 5
+    T: Annotated[int, Field(ge=2, le=65536)] = 256
+    triggers: Literal["random", "fixed"] = "random"
+    offset: Annotated[int, Field(ge=0)] = 0
+    outputs: Literal["uniform", "bigram"] = "uniform"
+    no_repeat: bool = False
+
+    @field_validator("corpus", mode="before")
+    @classmethod
+    def _path_is_a_text_file(cls, corpus: Any) -> Any:
+        return TextFile.at(corpus) if isinstance(corpus, str) and corpus != "shakespeare" else corpus
+
+    @model_validator(mode="after")
+    def _triggers_fit(self) -> "Bigram":
+        if self.offset and self.triggers == "random":
+            raise ValueError("offset: random triggers have no rank offset; set triggers='fixed', or offset=0")
+        if self.offset + self.K > self.N:
+            given = f"K={self.K}" + (f" with offset={self.offset}" if self.offset else "")
+            raise ValueError(f"K: {given} needs more than the {self.N} tokens of the vocabulary; lower it")
+        return self
+
+    @property
+    def table(self) -> Corpus:
+        return corpus_of(self.corpus)
+
+    @property
+    def N(self) -> int:
+        return len(self.table.alphabet)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return ("in_context", "first", "global")
+
+    @property
+    def fixed_triggers(self) -> Int[np.ndarray, " K"] | None:
+        """The triggers when they are the same in all sequences."""
+        return self.table.ranks[self.offset : self.offset + self.K] if self.triggers == "fixed" else None
+
+    @cached_property
+    def output_law(self) -> Float[np.ndarray, "N N"]:
+        """Row q: the law of the output of trigger q."""
+        pi_u, itself = self.table.unigram, np.eye(self.N, dtype=bool)
+        law = self.table.bigram if self.outputs == "bigram" else np.full((self.N, self.N), 1 / self.N)
+        # A token that is followed by itself only has no other output in the bigram: it falls back on π_u.
+        return conditional(np.where(itself, 0.0, law), np.where(itself, 0.0, pi_u)) if self.no_repeat else law
+
+    @cached_property
+    def _samplers(self) -> dict[str, Sampler]:
+        laws = {"start": self.table.unigram[None, :], "next": self.table.bigram, "output": self.output_law}
+        return {name: Sampler.of(law) for name, law in laws.items()}
+
+    def draw_triggers(self, rng: np.random.Generator, batch: int) -> Int[np.ndarray, "B K"]:
+        """Distinct draws from π_u are the K first of an exponential race with rates π_u."""
+        if self.fixed_triggers is not None:
+            return np.broadcast_to(self.fixed_triggers, (batch, self.K))
+        arrival = rng.exponential(size=(batch, self.N)) / self.table.unigram
+        return np.argpartition(arrival, self.K - 1, axis=1)[:, : self.K]
+
+    def draw_pairs(self, rng: np.random.Generator, batch: int) -> Pairs:
+        """The triggers q_k of each sequence and their outputs o_k."""
+        triggers = self.draw_triggers(rng, batch)
+        return triggers, self._samplers["output"].draw(triggers, random_bits(rng, triggers.shape))
+
+    def sample(self, seed: int, step: int, batch: int) -> Batch:
+        rng = generator(seed, "data", step)
+        triggers, outputs = self.draw_pairs(rng, batch)
+        jumps = np.full((batch, self.N), -1)  # what a token forces next: o_k at q_k, −1 elsewhere
+        np.put_along_axis(jumps, triggers, outputs, axis=1)
+        z = self._walk(jumps, random_bits(rng, (self.T + 1, batch)))
+        tokens, targets = z[:, :-1], z[:, 1:]
+        occurrence = occurrences(tokens, self.N) * (np.take_along_axis(jumps, tokens, axis=1) >= 0)
+        groups = {"in_context": occurrence >= 2, "first": occurrence == 1, "global": occurrence == 0}
+        return Batch(tokens, targets, groups)
+
+    def _walk(self, jumps: Int[np.ndarray, "B N"], bits: Int[np.ndarray, "T1 B"]) -> Int[np.ndarray, "B T1"]:
+        """All sequences side by side, one position at a time."""
+        start, successor = self._samplers["start"], self._samplers["next"]
+        z = np.empty_like(bits)
+        z[0] = start.draw(np.zeros_like(bits[0]), bits[0])
+        sequence = np.arange(len(jumps))
+        for t in range(len(bits) - 1):
+            forced = jumps[sequence, z[t]]
+            z[t + 1] = np.where(forced >= 0, forced, successor.draw(z[t], bits[t + 1]))
+        return np.ascontiguousarray(z.T)
+
+
+def occurrences(tokens: Int[np.ndarray, "B T"], N: int) -> Int[np.ndarray, "B T"]:
+    """How often the token at t has been visited up to and including t.
+
+    A stable sort brings equal tokens of a sequence together in order of position: the count is the place in the run.
+    """
+    B, T = tokens.shape
+    keys = (tokens + N * np.arange(B)[:, None]).ravel()
+    order = np.argsort(keys, kind="stable")
+    place, begins = np.arange(B * T), np.r_[True, np.diff(keys[order]) > 0]
+    counts = np.empty(B * T, dtype=np.int64)
+    counts[order] = place - np.maximum.accumulate(np.where(begins, place, 0)) + 1
+    return counts.reshape(B, T)

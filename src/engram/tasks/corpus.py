@@ -1,0 +1,145 @@
+"""Character statistics of a text: π_u and π_b, and exact inverse-CDF draws from them."""
+
+import csv
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from jaxtyping import Float, Int
+from pydantic import model_validator
+
+from engram.values import EngramError, Value
+
+LARGEST_ALPHABET = 4096  # N×N tables: 128 MB each at this size
+
+
+class TextFile(Value):
+    """A user's own text. Its SHA-256 is its identity; the path only says where it was."""
+
+    unhashed = frozenset({"path"})
+    path: str
+    sha256: str
+
+    @classmethod
+    def at(cls, path: str) -> Self:
+        return cls(path=str(Path(path).resolve()), sha256=hashlib.sha256(_read(path)).hexdigest())
+
+    @model_validator(mode="after")
+    def _unchanged(self) -> Self:
+        found = hashlib.sha256(_read(self.path)).hexdigest()
+        if found != self.sha256:
+            raise EngramError(
+                f"corpus {self.path} changed: its SHA-256 was {self.sha256[:12]}…, is now {found[:12]}…; "
+                "restore the file, or start a new run"
+            )
+        return self
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise EngramError(
+            f"task.corpus: cannot read {path!r} ({error.strerror}); give a text file, or 'shakespeare'"
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Counts of a text over its alphabet (sorted by code point), and the two laws they give, unsmoothed.
+
+    unigram   π_u(i)     share of character i
+    bigram    π_b(j|i)   share of j among the successors of i; π_u where i has no successor
+    """
+
+    alphabet: str
+    unigram: Float[np.ndarray, " N"]
+    bigram: Float[np.ndarray, "N N"]
+
+    @property
+    def ranks(self) -> Int[np.ndarray, " N"]:
+        """Tokens from the most to the least frequent; ties by code point."""
+        return np.argsort(-self.unigram, kind="stable")
+
+    @property
+    def row_entropies(self) -> Float[np.ndarray, " N"]:
+        """H(π_b(·|i)) in nats for every i."""
+        return -np.sum(self.bigram * np.log(np.where(self.bigram > 0, self.bigram, 1)), axis=1)
+
+
+def conditional(counts: np.ndarray, unigram: np.ndarray) -> Float[np.ndarray, "N N"]:
+    """Rows normalised to sum to one; a row without counts becomes the unigram law."""
+    rows = np.where(counts.sum(axis=1, keepdims=True) > 0, counts, unigram)
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def corpus_of(source: str | TextFile) -> Corpus:
+    if isinstance(source, TextFile):
+        return _from_text(source.path, source.sha256)
+    return _shakespeare()
+
+
+@lru_cache(maxsize=1)
+def _shakespeare() -> Corpus:
+    lines = (files("engram") / "data/shakespeare_bigrams.csv").read_text(encoding="utf-8").splitlines()
+    alphabet = json.loads(lines[0].removeprefix("#"))["alphabet"]
+    counts = np.array([[int(cell) for cell in row] for row in csv.reader(lines[1:])])
+    # A character's row sum misses it where it ends the text, its column sum where it begins the text.
+    unigram = np.maximum(counts.sum(axis=0), counts.sum(axis=1))
+    return _normalised(alphabet, unigram, counts)
+
+
+@lru_cache(maxsize=4)
+def _from_text(path: str, sha256: str) -> Corpus:
+    text = _read(path).decode("utf-8", errors="replace")
+    alphabet = "".join(sorted(set(text)))
+    if not 2 <= len(alphabet) <= LARGEST_ALPHABET:
+        found = {0: "is empty", 1: "has one letter only"}.get(len(alphabet), f"has {len(alphabet)} characters")
+        raise EngramError(
+            f"task.corpus: {path} {found}; allowed are 2 to {LARGEST_ALPHABET} different characters; "
+            "give another text file, or 'shakespeare'"
+        )
+    index = {character: i for i, character in enumerate(alphabet)}
+    ids = np.array([index[character] for character in text])
+    counts = np.zeros((len(alphabet), len(alphabet)), dtype=np.int64)
+    np.add.at(counts, (ids[:-1], ids[1:]), 1)
+    occurrences = Counter(text)
+    return _normalised(alphabet, np.array([occurrences[character] for character in alphabet]), counts)
+
+
+def _normalised(alphabet: str, unigram: np.ndarray, counts: np.ndarray) -> Corpus:
+    pi_u = unigram / unigram.sum()
+    return Corpus(alphabet, pi_u, conditional(counts, pi_u))
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """Inverse CDF of many categorical laws at once, in 32-bit integers.
+
+    Row i occupies the integers [i·2^32, (i+1)·2^32), cut at its cumulative probabilities, so one sorted search
+    over all rows draws from the right one, and a token of probability zero has no integer at all.
+    """
+
+    cuts: Int[np.ndarray, " rows*N"]
+    N: int
+
+    @classmethod
+    def of(cls, laws: Float[np.ndarray, "rows N"]) -> Self:
+        cuts = np.floor(np.cumsum(laws, axis=1) * 2.0**32).astype(np.int64)
+        last = laws.shape[1] - 1 - np.argmax(laws[:, ::-1] > 0, axis=1)  # rounding must not leave a gap after it
+        cuts[np.arange(laws.shape[1])[None, :] >= last[:, None]] = 2**32
+        return cls((cuts + (np.arange(len(laws))[:, None] << 32)).ravel(), laws.shape[1])
+
+    def draw(self, row: np.ndarray, bits: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
+        """One token from law `row` for each 32 random bits."""
+        return np.searchsorted(self.cuts, (row << 32) + bits, side="right") - row * self.N
+
+
+def random_bits(rng: np.random.Generator, shape: tuple[int, ...]) -> Int[np.ndarray, "..."]:
+    return rng.integers(0, 2**32, shape, dtype=np.uint32).astype(np.int64)

@@ -1,0 +1,76 @@
+"""The birth of an induction head: the output memory comes first, then the two attention memories, then accuracy.
+
+The simplified two-layer transformer (section 4.2) learns W_K1, W_K2 and W_O2 jointly on the bigram task with K=5
+random triggers and uniform outputs: the joint run of Fig. 3 of "Birth of a Transformer".
+
+    engram birth            one run, watched
+    engram run birth.joint --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from math import log
+
+from matplotlib.figure import Figure
+
+from engram.experiments import Scale
+from engram.learning import SGD, Plan
+from engram.models import Simplified
+from engram.records import Claim, Measure, Record, Train
+from engram.records.readings import birth_or_end, late_mean, mean_difference
+from engram.show.plots import birth_curves
+from engram.tasks import Bigram
+
+TIMES = "quick 2 min a seed, paper 12 min a seed on 2 cores"
+SOURCE = "Birth of a Transformer, section 4.2 and Fig. 3"
+CLAIMS = {
+    "birth.learns": "The simplified two-layer transformer learns to predict in context.",
+    "birth.output-first": "The output memory W_O2 is learned before the key memories W_K2 and W_K1.",
+    "birth.early-positions": "The previous-token memory W_K1 is learned better at early positions (t<64) than on all.",
+}
+SIZES = {"smoke": (32, 16, 4, 12), "quick": (256, 128, 128, 400), "paper": (256, 128, 512, 500)}  # T, d, batch, steps
+LEAST_ACCURACY = {12: {12: 0.0}, 400: {400: 0.90}, 500: {300: 0.90, 500: 0.94}}  # steps of the run → at step → above
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+    T, d, batch, steps = SIZES[scale]
+    plan = Plan(optimiser=SGD(lr=0.2, momentum=0.9, weight_decay=1e-4), steps=steps, batch=batch)
+    return [Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed) for seed in seeds]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    steps = records[0].train.steps
+    yield _claim(
+        "birth.learns",
+        *(
+            Measure.over_seeds(
+                f"in-context accuracy, mean of the 30 steps before {step}",
+                [late_mean(r, "accuracy.in_context", step) for r in records],
+                low=least,
+            )
+            for step, least in LEAST_ACCURACY.get(steps, {steps: 0.90}).items()
+        ),
+    )
+    yield _claim(
+        "birth.output-first",
+        _log_ratio("W_K2", [_later(r, "recall.W_K2") for r in records]),
+        _log_ratio("W_K1 (t<64)", [_later(r, "recall.W_K1.t<64") for r in records]),
+        Measure.over_seeds("highest recall of W_O2", [r.curve("recall.W_O2")[1].max() for r in records], low=0.99),
+    )
+    gaps = [mean_difference(r, "recall.W_K1.t<64", "recall.W_K1", min(100, steps // 2)) for r in records]
+    yield _claim("birth.early-positions", Measure.over_seeds("recall of W_K1, t<64 minus all, from step 100", gaps, low=0))
+
+
+def figure(records: Sequence[Record]) -> Figure:
+    return birth_curves(records)
+
+
+def _claim(id: str, *measures: Measure) -> Claim:
+    return Claim(id, CLAIMS[id], SOURCE, measures)
+
+
+def _log_ratio(memory: str, values: list[float]) -> Measure:
+    return Measure.over_seeds(f"log of birth step of {memory} over that of W_O2 (recall > 0.5)", values, low=0)
+
+
+def _later(record: Record, column: str) -> float:
+    return log(birth_or_end(record, column) / birth_or_end(record, "recall.W_O2"))

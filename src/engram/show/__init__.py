@@ -1,0 +1,1 @@
+"""What a person sees: figures, the terminal view, the report. Reads records only."""

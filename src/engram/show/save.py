@@ -1,0 +1,50 @@
+"""A figure as files: PNG to look at, SVG and PDF for papers, JSON with the numbers that were drawn."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from engram.records.files import replace, writing_to
+
+FORMATS = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}  # no clock in a figure
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Writes name.png, .svg, .pdf and .json into the folder and closes the figure."""
+    paths = [folder / f"{name}.{kind}" for kind in (*FORMATS, "json")]
+    with writing_to(folder):
+        for path in paths[:-1]:
+            replace(path, image_bytes(figure, path.suffix[1:]))
+        replace(paths[-1], json.dumps(drawn_data(figure)).encode())
+    plt.close(figure)
+    return paths
+
+
+def image_bytes(figure: Figure, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, metadata=FORMATS[kind])
+    return buffer.getvalue()
+
+
+def drawn_data(figure: Figure) -> dict[str, Any]:
+    """Exactly what the figure shows, panel by panel: lines with their points, images with their cells."""
+    return {"panels": [_panel(ax) for ax in figure.axes if ax.lines or ax.images]}
+
+
+def _panel(ax: Axes) -> dict[str, Any]:
+    lines = [
+        {"label": str(line.get_label()), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())} for line in ax.lines
+    ]
+    images = [_numbers(image.get_array()) for image in ax.images]
+    return {"title": ax.get_title(loc="left"), "x": ax.get_xlabel(), "y": ax.get_ylabel(), "lines": lines, "images": images}
+
+
+def _numbers(values: Any) -> list[Any]:
+    array = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
+    return [None if cell != cell else float(f"{cell:.5g}") for cell in array.ravel()] if array.ndim < 2 else [_numbers(row) for row in array]

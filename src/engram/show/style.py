@@ -1,0 +1,54 @@
+"""One look for all figures: colours that colour-blind readers can tell apart (Okabe–Ito), letters that can be read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib
+
+matplotlib.use("Agg")  # figures go to files; no window is ever opened
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+INK, MUTED = "#1b1f24", "#6e7781"
+COLOURS = {
+    "accuracy": INK,
+    "recall.W_O2": "#D55E00",
+    "recall.W_K2": "#0072B2",
+    "recall.W_K1.t<64": "#009E73",
+    "recall.W_K1": "#CC79A7",
+}
+CYCLE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK]
+VISIBLE = {"\n": "⏎", " ": "␣", "\t": "⇥"}
+
+RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.prop_cycle": plt.cycler(color=CYCLE),
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "legend.frameon": False,
+    "grid.color": "#d8dee4",
+    "grid.linewidth": 0.6,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 160,
+    "svg.hashsalt": "engram",
+    "svg.fonttype": "none",
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    with plt.rc_context(RC):
+        yield
+
+
+def visible(token: str) -> str:
+    """A character that can be seen on an axis."""
+    return VISIBLE.get(token, token if token.isprintable() else "·")

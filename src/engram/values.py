@@ -1,14 +1,10 @@
-"""What every room shares: frozen values, one-line errors, and random streams that depend on nothing but their key."""
+"""What every room shares: frozen values, and random streams that depend on nothing but their key."""
 
 from typing import ClassVar
 from zlib import crc32
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
-
-
-class EngramError(Exception):
-    """Bad input or a broken record, told in one line that ends with a remedy. Exit code 2."""
 
 
 class Value(BaseModel):

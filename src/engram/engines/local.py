@@ -11,12 +11,12 @@ from pathlib import Path
 
 import torch
 
+from engram.errors import EngramError, Interrupted
+from engram.execute import execute
 from engram.records import Record, Spec
 from engram.records.encode import decode, encode, user_files
 from engram.records.files import Row, complete_lines, parse_rows
 from engram.records.spec import run_id
-from engram.run import Interrupted, execute
-from engram.values import EngramError
 
 OnRow = Callable[[Spec, Row], None]
 
@@ -39,7 +39,7 @@ def cores() -> int:
 
 
 def run_all(specs: Sequence[Spec], home: Path, device: str, on_row: OnRow) -> list[Record]:
-    """Records of all Specs, in their order. Ctrl-C lets every run finish its step and save, then raises Interrupted."""
+    """Records of all Specs, in order. Ctrl-C lets every run finish its step and save, then raises Interrupted."""
     specs = list({run_id(spec): spec for spec in specs}.values())
     unfinished = [spec for spec in specs if not _done(spec, home)]
     if len(unfinished) <= 1 or device != "cpu":
@@ -99,7 +99,7 @@ def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow) -> None:
         for future in pending:
             future.cancel()
     _show_new_rows(specs, home, seen, on_row)
-    _raise_first_failure(futures, home)
+    _raise_first_failure(futures)
 
 
 def _portable(spec: Spec) -> tuple[dict, dict[str, Path]]:
@@ -128,16 +128,17 @@ def _show_new_rows(specs: Sequence[Spec], home: Path, seen: dict[str, int], on_r
         seen[folder.name] = max(seen[folder.name], len(lines))
 
 
-def _raise_first_failure(futures: dict[Future, Spec], home: Path) -> None:
+def _raise_first_failure(futures: dict[Future, Spec]) -> None:
+    """Real failures first; then, if any run was stopped or never begun, the interruption."""
+    try:
+        stops = {run_id(spec): future.result() for future, spec in futures.items() if not future.cancelled()}
+    except BrokenProcessPool:
+        raise EngramError(
+            "a worker process died (out of memory?); its runs are kept and resumed by the same command"
+        ) from None
+    for run, step in stops.items():
+        if step is not None:
+            raise Interrupted(run, step)
     for future, spec in futures.items():
-        record = Record(home.resolve() / run_id(spec))
         if future.cancelled():
-            raise Interrupted(record, 0)
-        try:
-            stopped_at = future.result()
-        except BrokenProcessPool:
-            raise EngramError(
-                "a worker process died (out of memory?); its runs are kept and resumed when you call again"
-            ) from None
-        if stopped_at is not None:
-            raise Interrupted(record, stopped_at)
+            raise Interrupted(run_id(spec))

@@ -3,12 +3,11 @@
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, get_args
 
-from engram.values import EngramError
+from engram.errors import EngramError, did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,8 +65,7 @@ def find(name: str) -> Experiment:
     if name.endswith(".py") or "/" in name:
         return _from_file(Path(name))
     if name not in names():
-        near = get_close_matches(name, names(), n=1, cutoff=0.3)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(name, names())
         raise EngramError(f"no experiment {name!r}; {hint}`engram list` shows all, ./file.py runs your own")
     return Experiment(name, importlib.import_module(f"engram.experiments.{name.replace('-', '_')}"))
 
@@ -90,4 +88,6 @@ def matching(wanted: Sequence[str]) -> Iterator[Experiment]:
         if hits or not wanted:
             yield experiment
     if unknown:
-        raise EngramError(f"nothing begins with {', '.join(sorted(unknown))}; `engram list` shows experiments and claims")
+        raise EngramError(
+            f"nothing begins with {', '.join(sorted(unknown))}; `engram list` shows experiments and claims"
+        )

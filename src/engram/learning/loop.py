@@ -6,12 +6,12 @@ from math import isfinite
 
 import torch
 
+from engram.errors import EngramError
 from engram.learning.plan import Plan
 from engram.learning.reference import Gradients
 from engram.models import Weights
 from engram.models.trace import Architecture
 from engram.tasks import Task
-from engram.values import EngramError
 
 
 class Diverged(EngramError):
@@ -40,8 +40,14 @@ class Moment:
 
 
 def train(
-    task: Task, model: Architecture, plan: Plan, seed: int, w: Weights, gradients: Gradients,
-    start: int = 0, moments: Weights | None = None,
+    task: Task,
+    model: Architecture,
+    plan: Plan,
+    seed: int,
+    w: Weights,
+    gradients: Gradients,
+    start: int = 0,
+    moments: Weights | None = None,
 ) -> Iterator[Moment]:
     """Yields steps start … plan.steps; the last one only measures. `w` is changed in place between yields.
 

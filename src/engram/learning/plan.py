@@ -20,9 +20,7 @@ class SGD(Value):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
     def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(
-            parameters, self.lr, self.momentum, weight_decay=self.weight_decay, foreach=False
-        )
+        return torch.optim.SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, foreach=False)
 
 
 class Adam(Value):

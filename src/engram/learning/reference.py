@@ -15,12 +15,16 @@ from engram.models import Weights
 from engram.models.trace import Architecture
 from engram.tasks import Batch
 
-TOKENS_AT_ONCE = {"cpu": 2048, "cuda": 2**17, "mps": 2**17}  # on CPU, T×T maps of 8 sequences stay in cache: 1.7× faster
+TOKENS_AT_ONCE = {
+    "cpu": 2048,
+    "cuda": 2**17,
+    "mps": 2**17,
+}  # on CPU, T×T maps of 8 sequences stay in cache: 1.7× faster
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one batch says: the gradient of each trained matrix, loss and accuracy by group, and on how many positions."""
+    """What one batch says: gradients of the trained matrices, loss and accuracy by group, positions read."""
 
     gradients: Weights
     metrics: dict[str, float]
@@ -35,9 +39,7 @@ class Gradients(Protocol):
     ) -> Measured: ...
 
 
-def gradients(
-    model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]
-) -> Measured:
+def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
     """∇ of the mean cross-entropy over the positions that the loss reads, a few sequences at a time."""
     device = w["E"].device
     read = read_groups(batch, loss)
@@ -51,8 +53,7 @@ def gradients(
     for part in torch.arange(len(tokens)).split(at_once):
         logits = model.forward(w | leaves, tokens[part]).logits
         losses = [
-            _group_loss(logits[mask[part]], targets[part][mask[part]], sums[name])
-            for name, mask in groups.items()
+            _group_loss(logits[mask[part]], targets[part][mask[part]], sums[name]) for name, mask in groups.items()
         ]
         if names:
             parts = torch.autograd.grad(torch.stack(losses).sum() / max(1, positions), list(leaves.values()))

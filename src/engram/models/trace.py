@@ -1,7 +1,7 @@
 """What a forward pass returns, and a model together with its weights."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ class Trace:
     logits: Float[Tensor, "B T N"]
 
 
+@runtime_checkable
 class Architecture(Protocol):
     """A frozen description of a network: its matrices by name, their first values, and the forward pass."""
 

@@ -1,4 +1,4 @@
-"""Records: what was asked (Spec), what was kept (Record), what it means (Claim). The only room that touches run files."""
+"""Records: what was asked (Spec), what was kept (Record), what it means (Claim). Only this room touches run files."""
 
 from engram.records.claim import Claim, Measure, decide
 from engram.records.record import Record

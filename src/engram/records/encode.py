@@ -1,7 +1,6 @@
 """Values as JSON and back: nested, typed by class name, with errors that name the field."""
 
 import ast
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -14,7 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engram.values import EngramError, Value
+from engram.errors import EngramError, did_you_mean
+from engram.values import Value
 
 Code = Mapping[str, Path]
 TAGS = ("class", "file", "sha256_of_file", "revision")
@@ -69,13 +69,12 @@ def explain(error: ValidationError, kind: type[Value], at: str = "") -> str:
     names = [str(part) for part in first["loc"] if not str(part).startswith(("tuple", "function", "literal"))]
     field = ".".join([at, *names] if at else names)
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(names[-1], kind.model_fields, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(names[-1], kind.model_fields)
         return f"{field}: no such field in {kind.__name__}; {hint}allowed: {', '.join(kind.model_fields)}"
     if first["type"] == "missing":
         return f"{field}: {kind.__name__} needs this field"
     if first["type"] == "value_error":
-        own = str(first["ctx"]["error"])
+        own = str(first.get("ctx", {})["error"])
         return f"{at}.{own}" if at else own
     message = first["msg"][0].lower() + first["msg"][1:]
     return f"{field}: {message}; got {first['input']!r}"

@@ -1,14 +1,14 @@
 """The files of a run, and how they are written so that a kill at any byte loses nothing that was promised.
 
-    spec.json            what was asked, all fields
-    env.json             versions, device, threads, path of each sitting
-    rows.jsonl           one line a step, no clock in it
-    timing.jsonl         seconds of training up to each row
-    state.safetensors    trained weights and optimiser, replaced atomically
-    snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end
-    code/                the user's files whose classes the Spec names
-    digest.json          written last: how the run ended and the SHA-256 of spec and rows
-    lock                 held by the one process that writes
+spec.json            what was asked, all fields
+env.json             versions, device, threads, path of each sitting
+rows.jsonl           one line a step, no clock in it
+timing.jsonl         seconds of training up to each row
+state.safetensors    trained weights and optimiser, replaced atomically
+snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end
+code/                the user's files whose classes the Spec names
+digest.json          written last: how the run ended and the SHA-256 of spec and rows
+lock                 held by the one process that writes
 """
 
 import gzip
@@ -22,7 +22,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from engram.values import EngramError
+from engram.errors import EngramError
 
 Row = dict[str, Any]
 COMMITTED = Path(str(files("engram"))) / "data" / "records"
@@ -31,7 +31,7 @@ HOME_PARTS = ("figures", "reports")  # folders of the home that are no runs
 
 def home() -> Path:
     """Where runs are kept: $ENGRAM_HOME, or ./runs."""
-    return Path(os.environ.get("ENGRAM_HOME") or "runs")
+    return Path(os.environ.get("ENGRAM_HOME") or "runs").resolve()
 
 
 def read(folder: Path, name: str) -> bytes:
@@ -52,7 +52,7 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
 
 def corrupt(folder: Path, what: str) -> EngramError:
     return EngramError(
-        f"record {folder.name}: {what}; restore the file, or remove the record (engram runs rm {folder.name}) and run again"
+        f"record {folder.name}: {what}; restore it, or remove the record (engram runs rm {folder.name}) and run again"
     )
 
 

@@ -1,8 +1,7 @@
 """Record: what is kept of a Spec that ran. Reading only; a Record never changes a run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,13 @@ from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
+from engram.errors import EngramError, did_you_mean
 from engram.models import Model, Weights
 from engram.records import files
 from engram.records.encode import Code, decode, encode
 from engram.records.files import Row, corrupt
-from engram.records.spec import Spec, Train, run_id
-from engram.values import EngramError, Value
+from engram.records.spec import Check, Spec, Train, run_id
+from engram.values import Value
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,10 @@ class Record:
         if not isinstance(spec, Spec):
             raise corrupt(self.folder, "spec.json holds no Spec")
         if not self.stale and run_id(spec) != self.id:
-            raise corrupt(self.folder, "spec.json was changed; a changed Spec is a new run (engram run … --set FIELD=VALUE)")
+            raise corrupt(
+                self.folder,
+                "spec.json was changed; a changed Spec is a new run (engram run … --set FIELD=VALUE)",
+            )
         return spec
 
     @property
@@ -54,6 +57,13 @@ class Record:
         """The Spec of a record that must be a training."""
         if not isinstance(self.spec, Train):
             raise EngramError(f"record {self.id} is no training; `engram runs show {self.id}` tells what it is")
+        return self.spec
+
+    @property
+    def check(self) -> Check:
+        """The Spec of a record that must be a Check."""
+        if not isinstance(self.spec, Check):
+            raise EngramError(f"record {self.id} is a training; `engram runs show {self.id}` tells what it is")
         return self.spec
 
     @cached_property
@@ -109,8 +119,7 @@ class Record:
 
     def _explain_missing(self, name: str) -> None:
         if name not in self.columns:
-            near = get_close_matches(name, self.columns, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = did_you_mean(name, self.columns)
             raise EngramError(f"record {self.id} has no column {name!r}; {hint}it has: {', '.join(self.columns)}")
 
     @property
@@ -124,7 +133,7 @@ class Record:
             raise EngramError(f"record {self.id} has no weights of step {step}; stored steps: {steps}")
         w = initial_weights(spec)
         stored = self.tensors(f"snapshots/{steps[-1] if step is None else step:06d}.safetensors")
-        return Model(spec.model, w | {name: tensor.to(w[name].dtype) for name, tensor in stored.items()})  # type: ignore[arg-type]
+        return Model(spec.model, w | {name: tensor.to(w[name].dtype) for name, tensor in stored.items()})
 
     def tensors(self, name: str) -> Weights:
         try:
@@ -135,7 +144,7 @@ class Record:
 
 def initial_weights(spec: Train) -> Weights:
     """Weights before the first step: a pure function of model, task sizes and seed."""
-    w = spec.model.init(spec.task.N, spec.task.T, spec.seed)  # type: ignore[attr-defined]
+    w = spec.model.init(spec.task.N, spec.task.T, spec.seed)
     return {name: tensor.to(getattr(torch, spec.plan.dtype)) for name, tensor in w.items()}
 
 
@@ -143,40 +152,6 @@ def _revisions(data: Any) -> list[Any]:
     if not isinstance(data, dict):
         return []
     return [data.get("revision"), *(r for name in sorted(data) for r in _revisions(data[name]))]
-
-
-def all_records(home: Path) -> list[Record]:
-    """Every run folder of a home, the newest last."""
-    folders = [f for f in home.glob("*") if f.is_dir() and f.name not in files.HOME_PARTS] if home.is_dir() else []
-    return [Record(folder) for folder in sorted(folders, key=lambda f: (f.stat().st_mtime, f.name))]
-
-
-def committed_records() -> list[Record]:
-    return all_records(files.COMMITTED)
-
-
-def find(name: str, home: Path) -> Record:
-    """A run by its id, by a part of it that no other run has, or `last`."""
-    records = all_records(home)
-    if name == "last" and records:
-        return records[-1]
-    hits = [r for r in records if r.id == name] or [r for r in records if name and name in r.id]
-    if len(hits) == 1:
-        return hits[0]
-    if hits:
-        raise EngramError(f"run {name!r} could be {', '.join(r.id for r in hits[:6])}; give more of the name")
-    near = get_close_matches(name, [r.id for r in records], n=1, cutoff=0.3)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise EngramError(f"no run {name!r} in {home}; {hint}`engram runs ls` lists them")
-
-
-def of_spec(spec: Spec, homes: Iterable[Path]) -> Record | None:
-    """The finished record of a Spec, from the first home that has it."""
-    for home in homes:
-        record = Record(home / run_id(spec))
-        if (record.folder / "digest.json").exists() and record.finished:
-            return record
-    return None
 
 
 def walk(value: Value, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -4,15 +4,16 @@ import importlib
 import inspect
 import json
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import Field, InstanceOf, model_validator
 
+from engram.errors import EngramError, did_you_mean
 from engram.learning import Plan
+from engram.models.trace import Architecture
 from engram.records.encode import TAGS, decode, digest_of, encode, user_files
 from engram.tasks import Task
-from engram.values import EngramError, Value
+from engram.values import Value
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -20,18 +21,19 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 class Train(Value):
     """One training: a task, a model, a plan, a seed."""
 
-    task: InstanceOf[Value]
-    model: InstanceOf[Value]
+    task: InstanceOf[Task]
+    model: InstanceOf[Architecture]
     plan: Plan
     seed: Seed = 0
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "Train":
-        if not isinstance(self.task, Task):
-            raise ValueError(f"task: {type(self.task).__name__} is no task; it needs N, T, groups and sample()")
+        for field, part in {"task": self.task, "model": self.model}.items():
+            if not isinstance(part, Value):
+                raise ValueError(f"{field}: {type(part).__name__} must be a frozen engram.Value to be stored")
         _known("plan.loss", self.plan.loss, (*self.task.groups, "all"))
         for name in self.plan.trained:
-            _known("plan.trained", name, self.model.names)  # type: ignore[attr-defined]
+            _known("plan.trained", name, self.model.names)
         return self
 
     @property
@@ -84,8 +86,7 @@ Spec = Train | Check
 
 def _known(field: str, given: str, allowed: tuple[str, ...]) -> None:
     if given not in allowed:
-        near = get_close_matches(given, allowed, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(given, allowed)
         raise ValueError(f"{field}: unknown {given!r}; {hint}allowed: {', '.join(allowed)}")
 
 
@@ -122,7 +123,6 @@ def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:
         inner = inner.get(part) if isinstance(inner, dict) else None
     if not isinstance(inner, dict):
         fields = [name for name in data if name not in TAGS]
-        near = get_close_matches(path[0], fields, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(path[0], fields)
         raise EngramError(f"--set {whole}: no such field; {hint}allowed first parts: {', '.join(fields)}")
     inner[path[-1]] = value

@@ -11,13 +11,13 @@ from filelock import FileLock, Timeout
 from safetensors import safe_open
 from safetensors.torch import save as tensor_bytes
 
+from engram.errors import EngramError
 from engram.models import Weights
 from engram.records import files
 from engram.records.encode import encode, user_files
 from engram.records.files import Row, corrupt, writing_to
 from engram.records.record import Record
 from engram.records.spec import Spec, run_id
-from engram.values import EngramError
 
 SECONDS_BETWEEN_STATES = 20.0
 

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from engram.probes.recall import scores_W_K1, scores_W_K2, scores_W_O2
 from engram.records import Record
@@ -22,7 +23,7 @@ def birth_curves(records: Sequence[Record]) -> Figure:
     """Accuracy and the recall of each memory over steps; one thin line a seed, the mean thick."""
     fig, (top, bottom) = plt.subplots(2, 1, figsize=(7.2, 5.6), sharex=True, height_ratios=(1, 1.25))
     seed_curves(top, records, "accuracy.in_context", INK, "in-context accuracy")
-    chance = 1 / records[0].train.task.N  # type: ignore[attr-defined]
+    chance = 1 / records[0].train.task.N
     top.axhline(chance, color=MUTED, ls=":", lw=1)
     top.text(0, chance + 0.02, f" chance {chance:.3f}", color=MUTED, fontsize=8)
     top.set(ylabel="accuracy", ylim=(0, 1.02), title="Prediction in context")
@@ -30,7 +31,12 @@ def birth_curves(records: Sequence[Record]) -> Figure:
         seed_curves(bottom, records, column, COLOURS[column], name)
         for axes in (top, bottom):
             _mark_birth(axes, records, column)
-    bottom.set(xlabel="training step", ylabel="recall", ylim=(0, 1.02), title="Memories (dashed: born, recall above 0.5)")
+    bottom.set(
+        xlabel="training step",
+        ylabel="recall",
+        ylim=(0, 1.02),
+        title="Memories (dashed: born, recall above 0.5)",
+    )
     bottom.legend(loc="center right", fontsize=9)
     for axes in (top, bottom):
         axes.grid(axis="y")
@@ -56,6 +62,23 @@ def curves(records: Sequence[Record]) -> Figure:
     return fig
 
 
+@house_style()
+def levels_by_size(
+    series: dict[str, dict[int, list[float]]], lines: dict[str, float], xlabel: str, ylabel: str
+) -> Figure:
+    """Measured levels against a size, one dot a seed; reference levels as dashed lines."""
+    fig, ax = plt.subplots(figsize=(6, 3.6))
+    for i, (name, by_size) in enumerate(series.items()):
+        x = [size + 0.12 * (i - 0.5) for size, values in by_size.items() for _ in values]
+        ax.plot(x, [value for values in by_size.values() for value in values], "o", ms=5, alpha=0.7, label=name)
+    for name, value in lines.items():
+        ax.axhline(value, color=MUTED, ls="--", lw=1, label=f"{name} ({value:.4f})")
+    ax.set(xlabel=xlabel, ylabel=ylabel, xticks=sorted({size for by_size in series.values() for size in by_size}))
+    ax.grid(axis="y")
+    ax.legend(fontsize=9)
+    return fig
+
+
 def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, label: str) -> None:
     """Each seed as a faint line and their mean as a strong one."""
     measured = [record.curve(column) for record in records]
@@ -69,14 +92,25 @@ def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, l
 def describe(records: Sequence[Record]) -> str:
     spec = records[0].train
     seeds = f"seed {spec.seed}" if len(records) == 1 else f"{len(records)} seeds"
-    sizes = [f"{name}={getattr(part, name)}" for part in (spec.task, spec.model) for name in ("K", "T", "d") if hasattr(part, name)]
+    sizes = [
+        f"{name}={getattr(part, name)}"
+        for part in (spec.task, spec.model)
+        for name in ("K", "T", "d")
+        if hasattr(part, name)
+    ]
     return f"{', '.join(sizes)}, batch {spec.plan.batch}, {seeds}"
 
 
 def _mark_birth(ax: Axes, records: Sequence[Record], column: str) -> None:
     births = [birth(record, column) for record in records]
     if all(step is not None for step in births):
-        ax.axvline(float(np.mean([step for step in births if step is not None])), color=COLOURS[column], ls="--", lw=0.9, alpha=0.8)
+        ax.axvline(
+            float(np.mean([step for step in births if step is not None])),
+            color=COLOURS[column],
+            ls="--",
+            lw=0.9,
+            alpha=0.8,
+        )
 
 
 @house_style()
@@ -86,18 +120,44 @@ def memory_maps(record: Record, step: int | None = None) -> Figure:
     fig, axes = plt.subplots(1, 3, figsize=(12.4, 4.5))
     letters = task.table.alphabet if isinstance(task, Bigram) else None
     w = model.weights
-    _heat(axes[0], scores_W_O2(w).numpy(), "W_O2: which token is written", "token attended to", "token written", letters)
-    _heat(axes[1], scores_W_K2(w).numpy(), "W_K2: which token is sought", "current token", "token before the key", letters)
-    _heat(axes[2], scores_W_K1(w).numpy(), "W_K1: which position is sought", "current position t", "position s", None)
+    _heat(
+        axes[0],
+        scores_W_O2(w).numpy(),
+        "W_O2: which token is written",
+        "token attended to",
+        "token written",
+        letters,
+    )
+    _heat(
+        axes[1],
+        scores_W_K2(w).numpy(),
+        "W_K2: which token is sought",
+        "current token",
+        "token before the key",
+        letters,
+    )
+    _heat(
+        axes[2],
+        scores_W_K1(w).numpy(),
+        "W_K1: which position is sought",
+        "current position t",
+        "position s",
+        None,
+    )
     at = record.snapshot_steps[-1] if step is None else step
     fig.suptitle(
-        f"Scores of every question (rows) with every answer (columns) at step {at}; each panel in units of its own spread",
-        fontsize=9.5, color=MUTED, x=0.01, ha="left",
+        f"Scores of every question (row) with every answer (column) at step {at}, in units of each panel's spread",
+        fontsize=9.5,
+        color=MUTED,
+        x=0.01,
+        ha="left",
     )
     return fig
 
 
-def _heat(ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, columns: str, letters: str | None) -> None:
+def _heat(
+    ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, columns: str, letters: str | None
+) -> None:
     """One diverging map centred at 0. Scores are divided by their standard deviation."""
     spread = scores.std() or 1.0
     image = ax.imshow(scores / spread, cmap="RdBu_r", norm=TwoSlopeNorm(0, -6, 6), interpolation="nearest")
@@ -118,7 +178,7 @@ def label_tokens(ax: Axes, letters: str) -> None:
 
 @house_style()
 def attention_maps(record: Record, step: int | None = None, length: int = 44) -> Figure:
-    """Attention of both layers over a readable sequence, as in Fig. 2; boxes show where an induction head must look."""
+    """Attention of both layers over a readable sequence, as in Fig. 2; boxes: where an induction head must look."""
     task = record.train.task
     tokens, in_context = readable_sequence(task, record.train.seed, length)  # type: ignore[arg-type]
     trace = record.model(step)(tokens)
@@ -126,9 +186,17 @@ def attention_maps(record: Record, step: int | None = None, length: int = 44) ->
     marks = [visible(letters[z]) if letters else str(z) for z in tokens]
     fig, axes = plt.subplots(1, 2, figsize=(12.4, 6.2))
     previous = [(t, t - 1) for t in range(1, length)]
-    successors = [(t, s) for t in np.flatnonzero(in_context) for s in range(1, t + 1) if tokens[s - 1] == tokens[t]]
+    successors = [
+        (t, s) for t in np.flatnonzero(in_context).tolist() for s in range(1, t + 1) if tokens[s - 1] == tokens[t]
+    ]
     _attend(axes[0], trace.attention1[0].numpy(), marks, previous, "Layer 1 (boxes: previous position)")
-    _attend(axes[1], trace.attention2[0].numpy(), marks, successors, "Layer 2 (boxes: after an earlier visit of the same trigger)")
+    _attend(
+        axes[1],
+        trace.attention2[0].numpy(),
+        marks,
+        successors,
+        "Layer 2 (boxes: after an earlier visit of the same trigger)",
+    )
     return fig
 
 
@@ -142,10 +210,10 @@ def readable_sequence(task: Bigram, seed: int, length: int) -> tuple[Int[np.ndar
     return batch.tokens[best, :length], asked[best]
 
 
-def _attend(ax: Axes, pattern: np.ndarray, marks: list[str], boxes: list[tuple[int, int]], title: str) -> None:
+def _attend(ax: Axes, pattern: np.ndarray, marks: list[str], boxes: Sequence[tuple[int, int]], title: str) -> None:
     image = ax.imshow(np.where(np.tri(len(pattern), dtype=bool), pattern, np.nan), cmap="Blues", vmin=0, vmax=1)
     for t, s in boxes:
-        ax.add_patch(plt.Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec="#D55E00", lw=0.7, alpha=0.8))
+        ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec="#D55E00", lw=0.7, alpha=0.8))
     ax.set_xticks(range(len(marks)), marks, fontsize=7.5)
     ax.set_yticks(range(len(marks)), marks, fontsize=7.5)
     ax.tick_params(length=0)

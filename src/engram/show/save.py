@@ -12,7 +12,11 @@ from matplotlib.figure import Figure
 
 from engram.records.files import replace, writing_to
 
-FORMATS = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}  # no clock in a figure
+FORMATS = {
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}  # no clock in a figure
 
 
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -39,12 +43,23 @@ def drawn_data(figure: Figure) -> dict[str, Any]:
 
 def _panel(ax: Axes) -> dict[str, Any]:
     lines = [
-        {"label": str(line.get_label()), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())} for line in ax.lines
+        {"label": str(line.get_label()), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
+        for line in ax.lines
     ]
     images = [_numbers(image.get_array()) for image in ax.images]
-    return {"title": ax.get_title(loc="left"), "x": ax.get_xlabel(), "y": ax.get_ylabel(), "lines": lines, "images": images}
+    return {
+        "title": ax.get_title(loc="left"),
+        "x": ax.get_xlabel(),
+        "y": ax.get_ylabel(),
+        "lines": lines,
+        "images": images,
+    }
 
 
 def _numbers(values: Any) -> list[Any]:
     array = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
-    return [None if cell != cell else float(f"{cell:.5g}") for cell in array.ravel()] if array.ndim < 2 else [_numbers(row) for row in array]
+    return (
+        [None if cell != cell else float(f"{cell:.5g}") for cell in array.ravel()]
+        if array.ndim < 2
+        else [_numbers(row) for row in array]
+    )

@@ -1,13 +1,15 @@
-"""One look for all figures: colours that colour-blind readers can tell apart (Okabe–Ito), letters that can be read."""
+"""One look for all figures: colours that colour-blind readers can tell apart (Okabe–Ito), legible letters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib
+from cycler import cycler
 
 matplotlib.use("Agg")  # figures go to files; no window is ever opened
 
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 INK, MUTED = "#1b1f24", "#6e7781"
 COLOURS = {
@@ -20,7 +22,7 @@ COLOURS = {
 CYCLE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK]
 VISIBLE = {"\n": "⏎", " ": "␣", "\t": "⇥"}
 
-RC = {
+RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.spines.top": False,
@@ -30,7 +32,7 @@ RC = {
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.prop_cycle": plt.cycler(color=CYCLE),
+    "axes.prop_cycle": cycler(color=CYCLE),
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "legend.frameon": False,

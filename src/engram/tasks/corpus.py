@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from pydantic import model_validator
 
-from engram.values import EngramError, Value
+from engram.errors import EngramError
+from engram.values import Value
 
 LARGEST_ALPHABET = 4096  # N×N tables: 128 MB each at this size
 

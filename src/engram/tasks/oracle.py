@@ -31,7 +31,7 @@ def predictions(task: Bigram, batch: Batch) -> Int[np.ndarray, "B T"]:
 
 def previous_visits(tokens: Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
     """The last earlier position that holds the same token, −1 where there is none."""
-    B, T = tokens.shape
+    T = tokens.shape[1]
     earlier = np.tri(T, k=-1, dtype=bool) & (tokens[:, :, None] == tokens[:, None, :])
     return np.where(earlier.any(axis=2), T - 1 - np.argmax(earlier[:, :, ::-1], axis=2), -1)
 
@@ -69,9 +69,7 @@ def _every_pair(task: Bigram) -> tuple[Float[np.ndarray, " n"], Pairs]:
     return p_qo[q, o], (q[:, None], o[:, None])
 
 
-def _global_visits(
-    task: Bigram, q: Int[np.ndarray, "n K"], o: Int[np.ndarray, "n K"]
-) -> Float[np.ndarray, "n N"]:
+def _global_visits(task: Bigram, q: Int[np.ndarray, "n K"], o: Int[np.ndarray, "n K"]) -> Float[np.ndarray, "n N"]:
     """Expected visits of each token while it is no trigger, over T positions, in each chain."""
     chain = np.arange(len(q))
     p = np.tile(task.table.unigram, (len(q), 1))

@@ -25,10 +25,18 @@ SOURCE = "Birth of a Transformer, section 4.2 and Fig. 3"
 CLAIMS = {
     "birth.learns": "The simplified two-layer transformer learns to predict in context.",
     "birth.output-first": "The output memory W_O2 is learned before the key memories W_K2 and W_K1.",
-    "birth.early-positions": "The previous-token memory W_K1 is learned better at early positions (t<64) than on all.",
+    "birth.early-positions": "The previous-token memory W_K1 is learned better at early positions (t<64).",
 }
-SIZES = {"smoke": (32, 16, 4, 12), "quick": (256, 128, 128, 400), "paper": (256, 128, 512, 500)}  # T, d, batch, steps
-LEAST_ACCURACY = {12: {12: 0.0}, 400: {400: 0.90}, 500: {300: 0.90, 500: 0.94}}  # steps of the run → at step → above
+SIZES = {
+    "smoke": (32, 16, 4, 12),
+    "quick": (256, 128, 128, 400),
+    "paper": (256, 128, 512, 500),
+}  # T, d, batch, steps
+LEAST_ACCURACY = {
+    12: {12: 0.0},
+    400: {400: 0.90},
+    500: {300: 0.90, 500: 0.94},
+}  # steps of the run → at step → above
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
@@ -57,7 +65,10 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         Measure.over_seeds("highest recall of W_O2", [r.curve("recall.W_O2")[1].max() for r in records], low=0.99),
     )
     gaps = [mean_difference(r, "recall.W_K1.t<64", "recall.W_K1", min(100, steps // 2)) for r in records]
-    yield _claim("birth.early-positions", Measure.over_seeds("recall of W_K1, t<64 minus all, from step 100", gaps, low=0))
+    yield _claim(
+        "birth.early-positions",
+        Measure.over_seeds("recall of W_K1, t<64 minus all, from step 100", gaps, low=0),
+    )
 
 
 def figure(records: Sequence[Record]) -> Figure:

@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from engram.learning import Diverged, train
+from engram.errors import EngramError, Interrupted
+from engram.learning import Diverged, Moment, train
 from engram.learning.reference import gradients
 from engram.models import Simplified, Weights
 from engram.probes.attention import attention
@@ -23,16 +24,8 @@ from engram.records.record import initial_weights
 from engram.records.spec import run_id
 from engram.records.writer import Writer
 from engram.tasks import Batch, Bigram, Task
-from engram.values import EngramError
 
 ATTENTION_SEQUENCES = 16
-
-
-class Interrupted(Exception):
-    """Stopped on request after a whole step; the state is saved."""
-
-    def __init__(self, record: Record, step: int):
-        self.record, self.step = record, step
 
 
 def execute(
@@ -68,18 +61,14 @@ def _reused(record: Record, on_row: Callable[[Row], None]) -> Record:
     return record
 
 
-def _train(
-    spec: Train, writer: Writer, device: str, on_row: Callable[[Row], None], stop: Callable[[], bool]
-) -> None:
-    w, moments = _state(spec, writer.state, device)
+def _train(spec: Train, writer: Writer, device: str, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:
     snapshots = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
     try:
-        for moment in train(spec.task, spec.model, spec.plan, spec.seed, w, gradients, writer.step, moments):
+        for moment, row in measured_steps(spec, device, writer.step, writer.state):
             if stop():
                 writer.save(moment.step, moment.state)
-                raise Interrupted(writer.record, moment.step)
+                raise Interrupted(writer.record.id, moment.step)
             writer.save_if_due(moment.step, moment.state)
-            row = {"step": moment.step} | moment.metrics | probe(spec, moment.step, w)
             writer.append(row)
             on_row(row)
             if moment.step in snapshots:
@@ -87,6 +76,15 @@ def _train(
     except Diverged as error:
         writer.end(str(error))
         raise EngramError(f"run {writer.record.id}: {error}") from None
+
+
+def measured_steps(
+    spec: Train, device: str = "cpu", start: int = 0, state: Weights | None = None
+) -> Iterator[tuple[Moment, Row]]:
+    """Every step of a training with its row: loss and accuracy of the fresh batch, and the probes that are due."""
+    w, moments = _state(spec, state or {}, device)
+    for moment in train(spec.task, spec.model, spec.plan, spec.seed, w, gradients, start, moments):
+        yield moment, {"step": moment.step} | moment.metrics | probe(spec, moment.step, w)
 
 
 def _state(spec: Train, stored: Weights, device: str) -> tuple[Weights, Weights]:
@@ -98,10 +96,14 @@ def _state(spec: Train, stored: Weights, device: str) -> tuple[Weights, Weights]
 
 def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None]) -> None:
     """A Check keeps no state: a cut one begins anew."""
-    for index, values in enumerate(spec.function(draws=spec.draws, seed=spec.seed, **spec.sizes)):
-        row = {"step": index} | values
+    for row in law_rows(spec):
         writer.append(row)
         on_row(row)
+
+
+def law_rows(spec: Check) -> Iterator[Row]:
+    for index, values in enumerate(spec.function(draws=spec.draws, seed=spec.seed, **spec.sizes)):
+        yield {"step": index} | values
 
 
 @torch.no_grad()
@@ -132,7 +134,11 @@ def probe_batch(task: Task, seed: int) -> Batch:
 def environment(device: str) -> dict[str, Any]:
     """What may change the last digit of a number."""
     packages = {name: version(name) for name in ("engram", "torch", "numpy")}
-    machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+    machine = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+    }
     how = {"device": device, "threads": torch.get_num_threads(), "path": "reference", "pid": os.getpid()}
     return packages | {"commit": _commit()} | machine | how
 
@@ -143,5 +149,7 @@ def _commit() -> str | None:
     here = Path(__file__).parent
     if not (here.parent.parent / ".git").exists():
         return None
-    answer = subprocess.run(["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
     return answer.stdout.strip() or None

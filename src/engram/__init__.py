@@ -1,0 +1,42 @@
+"""Engram: an open laboratory for transformers as associative memories.
+
+>>> import engram
+>>> result = engram.run("birth.joint", scale="smoke", seeds=1)   # doctest: +SKIP
+>>> record = engram.load("last")                                 # doctest: +SKIP
+>>> record.model()(record.spec.task.sample(0, 0, 1).tokens).attention2.shape   # doctest: +SKIP
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engram.api import load, run
+    from engram.errors import EngramError
+    from engram.learning import SGD, Adam, Plan
+    from engram.models import Simplified
+    from engram.records import Check, Claim, Measure, Record, Train
+    from engram.tasks import Batch, Bigram
+from engram.values import Value, generator
+
+__version__ = "0.1.0"
+_HOME = {
+    "engram.api": ("run", "load"),
+    "engram.learning": ("SGD", "Adam", "Plan"),
+    "engram.models": ("Simplified",),
+    "engram.records": ("Check", "Claim", "Measure", "Record", "Train"),
+    "engram.tasks": ("Batch", "Bigram"),
+    "engram.errors": ("EngramError",),
+    "engram.values": ("Value", "generator"),
+}
+__all__ = [
+    "SGD", "Adam", "Batch", "Bigram", "Check", "Claim", "EngramError", "Measure", "Plan", "Record",
+    "Simplified", "Train", "Value", "generator", "load", "run",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Names are fetched when first used: `import engram` and `engram --help` do not wait for torch."""
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'engram' has no attribute {name!r}")

@@ -1,0 +1,59 @@
+"""Two records side by side, and a record against a fresh run of its beginning."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engram.records import files
+from engram.records.files import Row
+from engram.records.record import Record, walk
+
+LAST_DIGITS = 1e-3  # relative: other threads or another machine may round otherwise
+
+
+def diff(a: Record, b: Record) -> list[dict[str, Any]]:
+    """What differs, and nothing else: fields of the Specs, the environments, the last value of each column."""
+    sides = [facts(record) for record in (a, b)]
+    names = dict.fromkeys([*sides[0], *sides[1]])
+    pairs = ((name, sides[0].get(name), sides[1].get(name)) for name in names)
+    return [{"field": name, "a": left, "b": right} for name, left, right in pairs if left != right]
+
+
+def facts(record: Record) -> dict[str, Any]:
+    """Every field of the Spec, where it ran, and the last value of each column."""
+    last_sitting = record.env["sittings"][-1]
+    env = {f"env.{name}": value for name, value in last_sitting.items() if name not in ("pid", "from_step")}
+    final = {f"final.{name}": _last(record, name) for name in record.columns if name != "step"}
+    return dict(walk(record.spec)) | env | {"rows": len(record.rows)} | final
+
+
+def _last(record: Record, name: str) -> float | None:
+    values = record.column(name)
+    there = values[~np.isnan(values)]
+    return float(there[-1]) if len(there) else None
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first place where a fresh run says otherwise than the record."""
+
+    step: int
+    column: str
+    stored: Any
+    again: Any
+
+
+def first_mismatch(record: Record, again: Iterable[Row], to_the_byte: bool) -> Mismatch | None:
+    for stored, row in zip(record.rows, again, strict=False):
+        fresh = files.parse_rows(record.folder, files.line_of(row))[0]
+        for column in dict.fromkeys([*stored, *fresh]):
+            old, new = stored.get(column), fresh.get(column)
+            if old != new and (to_the_byte or not _close(old, new)):
+                return Mismatch(fresh["step"], column, old, new)
+    return None
+
+
+def _close(old: Any, new: Any) -> bool:
+    return isinstance(old, float) and isinstance(new, float) and abs(old - new) <= LAST_DIGITS * max(1.0, abs(old))

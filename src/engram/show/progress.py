@@ -1,0 +1,76 @@
+"""What a run has come to: progress, speed, time left, births. Terminal and report say it the same way."""
+
+import time
+from dataclasses import dataclass, field
+
+from engram.records import Spec, Train
+from engram.records.files import Row
+from engram.records.readings import MEMORIES
+
+LEVELS = (0.5, 0.9)
+
+
+@dataclass
+class Progress:
+    """Follows the rows of one run. Stored rows that arrive in the first moment do not count for speed."""
+
+    spec: Spec
+    step: int = 0
+    latest: Row = field(default_factory=dict)
+    births: dict[tuple[str, float], int] = field(default_factory=dict)
+    _began: float | None = None
+    _first: int = 0
+
+    def see(self, row: Row) -> list[str]:
+        """Take in a row; returns a sentence for each memory that was just born."""
+        now = time.monotonic()
+        if self._began is None or now - self._began < 0.05:
+            self._began, self._first = now, row["step"]
+        self.step = row["step"]
+        self.latest |= {name: value for name, value in row.items() if value is not None}
+        return [
+            self._born(column, level) for column in MEMORIES for level in LEVELS if self._is_new(row, column, level)
+        ]
+
+    def _is_new(self, row: Row, column: str, level: float) -> bool:
+        return (column, level) not in self.births and (row.get(column) or 0.0) > level
+
+    def _born(self, column: str, level: float) -> str:
+        self.births[column, level] = self.step
+        verb = "is born" if level == LEVELS[0] else "stands firm"
+        return f"{MEMORIES[column]} {verb} at step {self.step} (recall {self.latest[column]:.2f} > {level})"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate from the steps taken so far."""
+        taken = self.step - self._first
+        if self._began is None or taken < 2:
+            return None
+        return (time.monotonic() - self._began) / taken * (self.spec.steps - self.step)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        taken = self.step - self._first
+        if self._began is None or taken < 2 or not isinstance(self.spec, Train):
+            return None
+        return taken * self.spec.plan.batch * self.spec.task.T / (time.monotonic() - self._began)
+
+
+def birth_summary(births: dict[tuple[str, float], int]) -> list[str]:
+    """One line a memory: when it was born, or that it was not."""
+    lines = []
+    for column, name in MEMORIES.items():
+        words = [
+            f"above {level} at step {births[column, level]}" if (column, level) in births else f"not above {level}"
+            for level in LEVELS
+        ]
+        state = "born: recall" if (column, LEVELS[0]) in births else "not born: recall"
+        lines.append(f"{name:<12} {state} {', '.join(words)}")
+    return lines
+
+
+def clock(seconds: float | None) -> str:
+    if seconds is None:
+        return "…"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,0 +1,131 @@
+"""The report: one HTML file with figures, births, claims, Spec and environment. Opens offline; nothing is fetched."""
+
+import base64
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from engram.models import Simplified
+from engram.records import Check, Record, Train
+from engram.records.record import walk
+from engram.show.plots import attention_maps, birth_curves, curves, memory_maps
+from engram.show.progress import Progress, birth_summary
+from engram.show.save import image_bytes
+from engram.show.tables import number, span
+
+STYLE = (files("engram") / "show/report.css").read_text(encoding="utf-8")
+
+
+def report(title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]]) -> str:
+    """One page for any records: claims first, then each run."""
+    blocks = [_claims(claims) if claims else "", *(_run(record) for record in records)]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<body><main><h1>{escape(title)}</h1>{''.join(blocks)}</main></body></html>\n"
+    )
+
+
+def _run(record: Record) -> str:
+    spec = record.spec
+    parts = [
+        f"<h2>Run <code>{escape(record.id)}</code></h2>",
+        f'<p class="lead">{escape(_state(record))}</p>',
+    ]
+    if isinstance(spec, Train):
+        parts += [_births(record), *(_figure(*each) for each in _pictures(record))]
+    elif isinstance(spec, Check):
+        parts.append(f"<section>{_table(record.rows[:50])}</section>")
+    return "".join([*parts, _details("Spec", dict(walk(spec))), _details("Environment", record.env)])
+
+
+def _pictures(record: Record) -> list[tuple[Figure, str]]:
+    """What can be drawn of a training: always curves; memories and attention where the model has them."""
+    spec = record.train
+    if not (isinstance(spec.model, Simplified) and "in_context" in spec.task.groups):
+        return [(curves([record]), "Everything measured over training.")]
+    pictures = [
+        (
+            birth_curves([record]),
+            "Accuracy on in-context positions and the recall of each memory over training.",
+        )
+    ]
+    if record.snapshot_steps:
+        pictures += [
+            (
+                memory_maps(record),
+                "Each matrix in its association basis. A memory that recalls shows a bright diagonal.",
+            ),
+            (attention_maps(record), "Attention over the beginning of a sequence that training never saw."),
+        ]
+    return pictures
+
+
+def _figure(figure: Figure, caption: str) -> str:
+    data = base64.b64encode(image_bytes(figure, "png")).decode()
+    plt.close(figure)
+    image = f'<img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
+    return f"<section><figure>{image}<figcaption>{escape(caption)}</figcaption></figure></section>"
+
+
+def _births(record: Record) -> str:
+    progress = Progress(record.spec)
+    for row in record.rows:
+        progress.see(row)
+    if not any(name.startswith("recall.") for name in record.columns):
+        return ""
+    return f"<section><pre>{escape(chr(10).join(birth_summary(progress.births)))}</pre></section>"
+
+
+def _state(record: Record) -> str:
+    steps = (
+        f"{len(record.rows) - 1} of {record.spec.steps} steps"
+        if isinstance(record.spec, Train)
+        else f"{len(record.rows)} rows"
+    )
+    end = "finished" if record.finished else record.ended["end"] if record.ended else "not finished"
+    last = (
+        {name: value for name, value in record.rows[-1].items() if name.startswith(("loss", "accuracy"))}
+        if record.rows
+        else {}
+    )
+    return f"{steps}, {end}. " + ", ".join(f"{name} {number(value)}" for name, value in last.items())
+
+
+def _claims(claims: Sequence[dict[str, Any]]) -> str:
+    rows = []
+    for claim in claims:
+        for i, part in enumerate(claim["measures"]):
+            sentence = f"<b>{escape(claim['id'])}</b><br>{escape(claim['statement'])}" if i == 0 else ""
+            verdict = f'<span class="{part["verdict"]}">{part["verdict"]}</span>'
+            numbers = [
+                number(part["measured"]),
+                span(part["interval"]),
+                span(part["predicted"]),
+                str(part["n"]),
+            ]
+            rows.append([sentence, escape(part["name"]), *map(escape, numbers), verdict])
+    head = ["claim", "what is measured", "measured", "95 % interval", "predicted", "n", "verdict"]
+    return f"<h2>Claims</h2><section>{_html_table(head, rows)}</section>"
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    head = list(rows[0]) if rows else []
+    return _html_table(head, [[escape(str(row.get(name, ""))) for name in head] for row in rows])
+
+
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table><tr>{cells}</tr>{body}</table></div>'
+
+
+def _details(title: str, data: dict[str, Any]) -> str:
+    text = json.dumps(data, indent=1, default=str, ensure_ascii=False)
+    return f"<section><details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details></section>"

@@ -1,0 +1,50 @@
+"""Tables for the terminal, from the same dicts that --json prints."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+VERDICT_STYLE = {"agrees": "green", "disagrees": "red", "inconclusive": "yellow", "missing": "dim"}
+
+
+def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
+    """Each claim with its verdict, and below it one line for each measure."""
+    for claim in claims:
+        origin = (
+            f" ({claim['scale']}, n={claim['n']}{', stale' if claim['stale'] else ''})" if claim["measures"] else ""
+        )
+        head = Text.assemble((claim["id"], "bold"), "  ", (claim["verdict"], VERDICT_STYLE[claim["verdict"]]), origin)
+        console.print(head, Text(f"  {claim['statement']}", "dim"), sep="\n")
+        for part in claim["measures"]:
+            numbers = (
+                f"{number(part['measured'])}  95 %: {span(part['interval'])}  predicted: {span(part['predicted'])}"
+            )
+            verdict = (part["verdict"], VERDICT_STYLE[part["verdict"]])
+            console.print(Text.assemble(f"  · {part['name']}\n      {numbers}  ", verdict))
+
+
+def print_rows(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+    """A plain table whose columns are the keys of the rows."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for title in rows[0] if rows else ():
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row.values()))
+    console.print(table)
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def span(pair: Sequence[float | None] | None) -> str:
+    """An interval in a few signs; an open side is left open."""
+    low, high = pair or (None, None)
+    if low is None and high is None:
+        return "–"
+    if low is None or high is None:
+        return f"> {low:.4g}" if high is None else f"< {high:.4g}"
+    return f"{low:.4g} … {high:.4g}"

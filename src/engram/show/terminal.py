@@ -1,0 +1,89 @@
+"""The terminal view: memories rising as bars, or plain lines where there is no terminal. All of it on stderr."""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from engram.records import Spec
+from engram.records.files import Row
+from engram.records.readings import MEMORIES
+from engram.records.spec import run_id
+from engram.show.progress import Progress, clock
+
+SECONDS_BETWEEN_LINES = 10.0
+BAR = 32
+
+
+class View:
+    """Shows runs as their rows come in: `with View(specs) as view: run_all(…, on_row=view.see)`."""
+
+    def __init__(self, specs: Sequence[Spec], console: Console | None = None):
+        self.console = console or Console(stderr=True)
+        self.runs = {run_id(spec): Progress(spec) for spec in specs}
+        self._live = (
+            Live(console=self.console, auto_refresh=False, transient=True) if self.console.is_terminal else None
+        )
+        self._spoke = 0.0
+        self._told_estimate = False
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def see(self, spec: Spec, row: Row) -> None:
+        run = self.runs[run_id(spec)]
+        prefix = f"seed {spec.seed}: " if len(self.runs) > 1 else ""
+        for sentence in run.see(row):
+            self.console.print(f"  [bold green]●[/] {prefix}{sentence}", highlight=False)
+        last = run.step == spec.steps
+        now = time.monotonic()
+        if self._live and (last or now - self._spoke > 0.1):
+            self._live.update(self._picture(), refresh=True)
+            self._spoke = now
+        elif not self._live and (last or now - self._spoke > SECONDS_BETWEEN_LINES):
+            print(f"{prefix}{line(run)}", file=sys.stderr, flush=True)
+            self._spoke = now
+
+    def _picture(self) -> RenderableType:
+        if len(self.runs) > 1:
+            return Group(*(Text(f"seed {run.spec.seed}  {line(run)}") for run in self.runs.values()))
+        (run,) = self.runs.values()
+        return Group(_bars(run), Text(f"  {line(run)}", style="dim"))
+
+
+def line(run: Progress) -> str:
+    """step 120/400 · accuracy 0.71 · loss 1.32 · 0.11 M tokens/s · 1 min 12 s left"""
+    parts = [f"step {run.step}/{run.spec.steps}"]
+    for column, value in run.latest.items():
+        if column == "loss" or column.startswith("accuracy."):
+            parts.append(f"{column.replace('.', ' ').replace('_', '-')} {value:.3f}")
+    if run.tokens_per_second:
+        parts.append(f"{run.tokens_per_second / 1e6:.2f} M tokens/s")
+    if run.step < run.spec.steps:
+        parts.append(f"{clock(run.seconds_left)} left")
+    return " · ".join(parts)
+
+
+def _bars(run: Progress) -> Table:
+    """Progress, accuracy and the recall of each memory."""
+    table = Table.grid(padding=(0, 1))
+    rows = [("steps", run.step / max(1, run.spec.steps), "white")]
+    if "accuracy.in_context" in run.latest:
+        rows.append(("in-context accuracy", run.latest["accuracy.in_context"], "cyan"))
+    rows += [(name, run.latest[column], "green") for column, name in MEMORIES.items() if column in run.latest]
+    for name, value, colour in rows:
+        bar = ProgressBar(total=1.0, completed=value, width=BAR, complete_style=colour, finished_style=colour)
+        table.add_row(f"  {name}", bar, f"{value:.2f}")
+    return table

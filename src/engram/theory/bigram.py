@@ -1,0 +1,28 @@
+"""Reference levels of the bigram task: entropies of the text, and the least loss on global positions."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from engram.tasks import Bigram
+from engram.tasks.oracle import global_floor
+
+
+def text_levels(draws: int, seed: int) -> Iterator[dict[str, float]]:
+    """Entropies in nats of the bundled text, and the number of its different bigrams."""
+    table = Bigram().table
+    yield {
+        "entropy.unigram": float(-np.sum(table.unigram * np.log(table.unigram))),
+        "entropy.bigram": float(table.unigram @ table.row_entropies),
+        "bigrams": float(np.count_nonzero(table.bigram)),
+    }
+
+
+def floor_levels(draws: int, seed: int, K: int, T: int = 256) -> Iterator[dict[str, float]]:
+    """The floor of the global loss from occupancies, beside the same from `draws` sampled sequences."""
+    task = Bigram(K=K, T=T)
+    floor = global_floor(task, seed=seed)
+    batch = task.sample(seed, 0, draws)
+    visited = batch.tokens[batch.groups["global"]]
+    sampled = float(task.table.row_entropies[visited].mean())
+    yield {"floor": floor.value, "floor.error": floor.error, "sampled": sampled}

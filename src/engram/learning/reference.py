@@ -3,8 +3,8 @@
 The exact fast path (from the memory algebra, on CPU) goes beside this file with the same signature.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -31,12 +31,8 @@ class Measured:
     positions: int
 
 
-class Gradients(Protocol):
-    """The signature of a path: exact loss and gradients of `names` on the positions that the loss reads."""
-
-    def __call__(
-        self, model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]
-    ) -> Measured: ...
+# The signature of a path: exact loss and gradients of the named matrices on the positions that the loss reads.
+Gradients = Callable[[Architecture, Weights, Batch, str, tuple[str, ...]], Measured]
 
 
 def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:

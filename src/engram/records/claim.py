@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isnan
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 
@@ -23,12 +23,12 @@ class Measure:
     n: int
 
     @classmethod
-    def over_seeds(cls, name: str, values: Sequence[float], low: float = -inf, high: float = inf) -> Self:
+    def over_seeds(cls, name: str, values: Sequence[float], low: float = -inf, high: float = inf) -> "Measure":
         """Mean over seeds with its t interval; one seed alone has no interval."""
         return cls(name, low, high, float(np.mean(values)), t_interval(values), len(values))
 
     @classmethod
-    def exact(cls, name: str, error: float, tolerance: float) -> Self:
+    def exact(cls, name: str, error: float, tolerance: float) -> "Measure":
         """An exact law: the error is its own interval."""
         return cls(name, -tolerance, tolerance, error, (error, error), 1)
 

@@ -5,7 +5,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from filelock import FileLock, Timeout
 from safetensors import safe_open
@@ -32,7 +32,7 @@ class Writer:
         self.step, self.state = 0, {}
         self._seconds_before = 0.0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Writer":
         with writing_to(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(self.folder / "lock", timeout=0)

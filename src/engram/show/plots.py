@@ -5,43 +5,38 @@ from itertools import groupby
 
 import matplotlib.pyplot as plt
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from engram.probes.recall import scores_W_K1, scores_W_K2, scores_W_O2
 from engram.records import Record
 from engram.records.readings import MEMORIES, birth
 from engram.show.style import COLOURS, INK, MUTED, house_style, visible
-from engram.tasks import Bigram
+from engram.tasks import Bigram, Task
 
 
 @house_style()
 def birth_curves(records: Sequence[Record]) -> Figure:
     """Accuracy and the recall of each memory over steps; one thin line a seed, the mean thick."""
-    fig, (top, bottom) = plt.subplots(2, 1, figsize=(7.2, 5.6), sharex=True, height_ratios=(1, 1.25))
+    fig, (top, bottom) = plt.subplots(2, 1, figsize=(7.2, 5.8), sharex=True, height_ratios=(1, 1.25))
+    spec = records[0].train
     seed_curves(top, records, "accuracy.in_context", INK, "in-context accuracy")
-    chance = 1 / records[0].train.task.N
-    top.axhline(chance, color=MUTED, ls=":", lw=1)
-    top.text(0, chance + 0.02, f" chance {chance:.3f}", color=MUTED, fontsize=8)
+    top.axhline(1 / spec.task.N, color=MUTED, ls=":", lw=1)
+    top.text(spec.steps, 1 / spec.task.N + 0.02, f"chance {1 / spec.task.N:.3f}", color=MUTED, fontsize=8, ha="right")
     top.set(ylabel="accuracy", ylim=(0, 1.02), title="Prediction in context")
     for column, name in MEMORIES.items():
         seed_curves(bottom, records, column, COLOURS[column], name)
-        for axes in (top, bottom):
-            _mark_birth(axes, records, column)
-    bottom.set(
-        xlabel="training step",
-        ylabel="recall",
-        ylim=(0, 1.02),
-        title="Memories (dashed: born, recall above 0.5)",
-    )
+        _mark_birth((top, bottom), records, column)
+    bottom.set(xlabel="training step", ylabel="recall", ylim=(0, 1.02), title="Memories")
     bottom.legend(loc="center right", fontsize=9)
-    for axes in (top, bottom):
-        axes.grid(axis="y")
-        axes.set_xlim(0, records[0].train.steps)
-    fig.suptitle(f"Birth of an induction head: {describe(records)}", fontsize=9.5, color=MUTED, x=0.01, ha="left")
+    for ax in (top, bottom):
+        ax.grid(axis="y")
+        ax.set_xlim(0, spec.steps)
+    _headline(fig, f"Birth of an induction head: {describe(records)}; dashed: born (recall above 0.5)")
     return fig
 
 
@@ -58,7 +53,7 @@ def curves(records: Sequence[Record]) -> Figure:
         ax.grid(axis="y")
         ax.legend(fontsize=8)
     axes[-1, 0].set_xlabel("training step")
-    fig.suptitle(describe(records), fontsize=9.5, color=MUTED, x=0.01, ha="left")
+    _headline(fig, describe(records))
     return fig
 
 
@@ -101,121 +96,94 @@ def describe(records: Sequence[Record]) -> str:
     return f"{', '.join(sizes)}, batch {spec.plan.batch}, {seeds}"
 
 
-def _mark_birth(ax: Axes, records: Sequence[Record], column: str) -> None:
+def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], column: str) -> None:
+    """A dashed line at the mean birth over seeds, if the memory was born in all of them."""
     births = [birth(record, column) for record in records]
-    if all(step is not None for step in births):
-        ax.axvline(
-            float(np.mean([step for step in births if step is not None])),
-            color=COLOURS[column],
-            ls="--",
-            lw=0.9,
-            alpha=0.8,
-        )
+    if None in births:
+        return
+    step = float(np.mean(births))  # type: ignore[arg-type]
+    for ax in axes:
+        ax.axvline(step, color=COLOURS[column], ls="--", lw=0.9, alpha=0.8)
+    axes[-1].annotate(
+        f"{step:.0f}", (step, 0.02), (2, 0), textcoords="offset points", fontsize=8, color=COLOURS[column]
+    )
+
+
+def _headline(fig: Figure, text: str) -> None:
+    fig.suptitle(text, fontsize=9.5, color=MUTED, x=0.01, ha="left")
 
 
 @house_style()
 def memory_maps(record: Record, step: int | None = None) -> Figure:
     """The three memories in their association bases, as in Fig. 7: a memory that recalls is a bright diagonal."""
-    task, model = record.train.task, record.model(step)
-    fig, axes = plt.subplots(1, 3, figsize=(12.4, 4.5))
-    letters = task.table.alphabet if isinstance(task, Bigram) else None
-    w = model.weights
-    _heat(
-        axes[0],
-        scores_W_O2(w).numpy(),
-        "W_O2: which token is written",
-        "token attended to",
-        "token written",
-        letters,
-    )
-    _heat(
-        axes[1],
-        scores_W_K2(w).numpy(),
-        "W_K2: which token is sought",
-        "current token",
-        "token before the key",
-        letters,
-    )
-    _heat(
-        axes[2],
-        scores_W_K1(w).numpy(),
-        "W_K1: which position is sought",
-        "current position t",
-        "position s",
-        None,
-    )
+    w, letters = record.model(step).weights, _letters(record)
+    fig, axes = plt.subplots(1, 3, figsize=(12.4, 4.3))
+    image = _heat(axes[0], scores_W_O2(w).numpy(), "W_O2: the token to write", "token attended to", "token written")
+    _heat(axes[1], scores_W_K2(w).numpy(), "W_K2: the token to look for", "current token", "token before the key")
+    _heat(axes[2], scores_W_K1(w).numpy(), "W_K1: the position to look at", "current position t", "position s")
+    if letters:
+        for ax in axes[:2]:
+            label_tokens(ax, letters, size=4.5)
+    fig.colorbar(image, ax=axes, shrink=0.8, extend="both", pad=0.01, label="score / standard deviation of the panel")
     at = record.snapshot_steps[-1] if step is None else step
-    fig.suptitle(
-        f"Scores of every question (row) with every answer (column) at step {at}, in units of each panel's spread",
-        fontsize=9.5,
-        color=MUTED,
-        x=0.01,
-        ha="left",
-    )
+    _headline(fig, f"Scores of every question (row) with every answer (column) at step {at}")
     return fig
 
 
-def _heat(
-    ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, columns: str, letters: str | None
-) -> None:
-    """One diverging map centred at 0. Scores are divided by their standard deviation."""
+def _letters(record: Record) -> str | None:
+    task = record.train.task
+    return task.table.alphabet if isinstance(task, Bigram) else None
+
+
+def _heat(ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, columns: str) -> AxesImage:
+    """One diverging map centred at 0, in units of its spread, so that panels can share a scale."""
     spread = scores.std() or 1.0
-    image = ax.imshow(scores / spread, cmap="RdBu_r", norm=TwoSlopeNorm(0, -6, 6), interpolation="nearest")
     ax.set(title=title, ylabel=rows, xlabel=columns)
-    for side in ax.spines.values():
-        side.set_visible(False)
-    if letters:
-        label_tokens(ax, letters)
-    ax.figure.colorbar(image, ax=ax, shrink=0.72, label="score / std")
+    ax.spines[:].set_visible(False)
+    return ax.imshow(scores / spread, cmap="RdBu_r", norm=TwoSlopeNorm(0, -6, 6), interpolation="nearest")
 
 
-def label_tokens(ax: Axes, letters: str) -> None:
+def label_tokens(ax: Axes, letters: Sequence[str], size: float) -> None:
     marks = [visible(letter) for letter in letters]
-    ax.set_xticks(range(len(marks)), marks, fontsize=4.5)
-    ax.set_yticks(range(len(marks)), marks, fontsize=4.5)
+    ax.set_xticks(range(len(marks)), marks, fontsize=size)
+    ax.set_yticks(range(len(marks)), marks, fontsize=size)
     ax.tick_params(length=0)
 
 
 @house_style()
 def attention_maps(record: Record, step: int | None = None, length: int = 44) -> Figure:
     """Attention of both layers over a readable sequence, as in Fig. 2; boxes: where an induction head must look."""
-    task = record.train.task
-    tokens, in_context = readable_sequence(task, record.train.seed, length)  # type: ignore[arg-type]
-    trace = record.model(step)(tokens)
-    letters = task.table.alphabet if isinstance(task, Bigram) else None
-    marks = [visible(letters[z]) if letters else str(z) for z in tokens]
-    fig, axes = plt.subplots(1, 2, figsize=(12.4, 6.2))
-    previous = [(t, t - 1) for t in range(1, length)]
-    successors = [
-        (t, s) for t in np.flatnonzero(in_context).tolist() for s in range(1, t + 1) if tokens[s - 1] == tokens[t]
-    ]
-    _attend(axes[0], trace.attention1[0].numpy(), marks, previous, "Layer 1 (boxes: previous position)")
-    _attend(
-        axes[1],
-        trace.attention2[0].numpy(),
-        marks,
-        successors,
-        "Layer 2 (boxes: after an earlier visit of the same trigger)",
-    )
+    tokens, in_context = readable_sequence(record.train.task, record.train.seed, length)
+    trace, letters = record.model(step)(tokens), _letters(record)
+    marks = [letters[z] if letters else str(z) for z in tokens]
+    previous = [(t, t - 1) for t in range(1, len(tokens))]
+    asked = np.flatnonzero(in_context).tolist()
+    successors = [(t, s) for t in asked for s in range(1, t + 1) if tokens[s - 1] == tokens[t]]
+    fig, axes = plt.subplots(1, 2, figsize=(12.4, 6.6))
+    _attend(axes[0], trace.attention1[0].numpy(), marks, previous, "Layer 1: look at the previous position")
+    image = _attend(axes[1], trace.attention2[0].numpy(), marks, successors, "Layer 2: look after an earlier visit")
+    fig.colorbar(image, ax=axes, shrink=0.8, pad=0.01, label="attention")
+    _headline(fig, "Boxes: where an induction head must look (in layer 2 for triggers that came before)")
     return fig
 
 
-def readable_sequence(task: Bigram, seed: int, length: int) -> tuple[Int[np.ndarray, " T"], np.ndarray]:
-    """The beginning of an unseen sequence with varied tokens and many predictions in context."""
-    batch = task.sample(seed, 2**41, 64)
+def readable_sequence(task: Task, seed: int, length: int) -> tuple[Int[np.ndarray, " T"], Bool[np.ndarray, " T"]]:
+    """The beginning of an unseen sequence with many predictions in context and no token that repeats itself."""
+    batch = task.sample(seed, 2**41, 128)
     length = min(length, task.T)
-    asked = batch.groups["in_context"][:, :length]
-    variety = np.array([len(set(tokens[:length].tolist())) for tokens in batch.tokens])
-    best = int(np.argmax(np.minimum(asked.sum(axis=1), 10) + 0.5 * variety))
-    return batch.tokens[best, :length], asked[best]
+    tokens, asked = batch.tokens[:, :length], batch.groups["in_context"][:, :length]
+    repeats = (tokens == batch.targets[:, :length]).sum(axis=1)
+    variety = np.array([len(set(sequence.tolist())) for sequence in tokens])
+    best = int(np.argmax(np.minimum(asked.sum(axis=1), 8) + 0.5 * variety - 4 * repeats))
+    return tokens[best], asked[best]
 
 
-def _attend(ax: Axes, pattern: np.ndarray, marks: list[str], boxes: Sequence[tuple[int, int]], title: str) -> None:
-    image = ax.imshow(np.where(np.tri(len(pattern), dtype=bool), pattern, np.nan), cmap="Blues", vmin=0, vmax=1)
+def _attend(
+    ax: Axes, pattern: Float[np.ndarray, "T k"], marks: Sequence[str], boxes: Sequence[tuple[int, int]], title: str
+) -> AxesImage:
     for t, s in boxes:
         ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec="#D55E00", lw=0.7, alpha=0.8))
-    ax.set_xticks(range(len(marks)), marks, fontsize=7.5)
-    ax.set_yticks(range(len(marks)), marks, fontsize=7.5)
-    ax.tick_params(length=0)
+    label_tokens(ax, marks, size=7.5)
     ax.set(title=title, xlabel="attends to", ylabel="current token")
-    ax.figure.colorbar(image, ax=ax, shrink=0.7, label="attention")
+    seen = np.tri(len(pattern), dtype=bool)
+    return ax.imshow(np.where(seen, pattern, np.nan), cmap="Blues", vmin=0, vmax=1)

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Sequence
-from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -11,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from engram.records import Spec
+from engram.records import Spec, Train
 from engram.records.files import Row
 from engram.records.readings import MEMORIES
 from engram.records.spec import run_id
@@ -33,7 +32,7 @@ class View:
         self._spoke = 0.0
         self._told_estimate = False
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "View":
         if self._live:
             self._live.start()
         return self
@@ -47,6 +46,8 @@ class View:
         prefix = f"seed {spec.seed}: " if len(self.runs) > 1 else ""
         for sentence in run.see(row):
             self.console.print(f"  [bold green]●[/] {prefix}{sentence}", highlight=False)
+        if not isinstance(spec, Train):
+            return  # a Check is over before a person could read a line about it
         last = run.step == spec.steps
         now = time.monotonic()
         if self._live and (last or now - self._spoke > 0.1):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -28,11 +27,11 @@ class TextFile(Value):
     sha256: str
 
     @classmethod
-    def at(cls, path: str) -> Self:
+    def at(cls, path: str) -> "TextFile":
         return cls(path=str(Path(path).resolve()), sha256=hashlib.sha256(_read(path)).hexdigest())
 
     @model_validator(mode="after")
-    def _unchanged(self) -> Self:
+    def _unchanged(self) -> "TextFile":
         found = hashlib.sha256(_read(self.path)).hexdigest()
         if found != self.sha256:
             raise EngramError(
@@ -127,11 +126,11 @@ class Sampler:
     over all rows draws from the right one, and a token of probability zero has no integer at all.
     """
 
-    cuts: Int[np.ndarray, " rows*N"]
+    cuts: Int[np.ndarray, " cuts"]
     N: int
 
     @classmethod
-    def of(cls, laws: Float[np.ndarray, "rows N"]) -> Self:
+    def of(cls, laws: Float[np.ndarray, "rows N"]) -> "Sampler":
         cuts = np.floor(np.cumsum(laws, axis=1) * 2.0**32).astype(np.int64)
         last = laws.shape[1] - 1 - np.argmax(laws[:, ::-1] > 0, axis=1)  # rounding must not leave a gap after it
         cuts[np.arange(laws.shape[1])[None, :] >= last[:, None]] = 2**32

@@ -38,7 +38,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     measures = []
     for K, rows in floors.items():
         gaps, below = [r["sampled"] - r["floor"] for r in rows], [text["entropy.bigram"] - r["floor"] for r in rows]
-        measures.append(Measure.over_seeds(f"K={K}: sampled sequences minus occupancies", gaps, low=-0.05, high=0.05))
+        measures.append(Measure.over_seeds(f"K={K}: sampled sequences minus occupancies", gaps, low=-0.03, high=0.03))
         measures.append(Measure.over_seeds(f"K={K}: bigram entropy minus floor", below, low=0))
     yield Claim("birth.floor", CLAIMS["birth.floor"], SOURCE, tuple(measures))
 

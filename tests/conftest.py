@@ -1,0 +1,38 @@
+"""Every annotation of the package is checked while tests run: shapes by jaxtyping, types by beartype."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from jaxtyping import install_import_hook
+
+install_import_hook("engram", "beartype.beartype")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+
+from engram.learning import SGD, Plan  # noqa: E402
+from engram.models import Simplified  # noqa: E402
+from engram.records import Train  # noqa: E402
+from engram.tasks import Bigram  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home for runs; the working directory is empty too."""
+    monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def tiny() -> Callable[..., Train]:
+    """A training that takes a fraction of a second."""
+
+    def make(seed: int = 0, steps: int = 6, lr: float = 0.2, **plan: object) -> Train:
+        optimiser = SGD(lr=lr, momentum=0.9, weight_decay=1e-4)
+        chosen = Plan.model_validate({"optimiser": optimiser, "steps": steps, "batch": 4} | plan)
+        return Train(task=Bigram(K=3, T=24), model=Simplified(d=16), plan=chosen, seed=seed)
+
+    return make

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
-install_import_hook("engram", "beartype.beartype")
+install_import_hook("engram", "typecheck.check")
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
@@ -15,7 +15,11 @@ from engram.models import Simplified  # noqa: E402
 from engram.records import Train  # noqa: E402
 from engram.tasks import Bigram  # noqa: E402
 
-torch.set_num_threads(1)
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """The number of threads can change the last digit: every test begins with one."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engram.models import Simplified
     from engram.records import Check, Claim, Measure, Record, Train
     from engram.tasks import Batch, Bigram
-from engram.values import Value, generator
+    from engram.values import Value, generator
 
 __version__ = "0.1.0"
 _HOME = {

@@ -1,11 +1,11 @@
 """The jobs of Engram as functions; the command line and Python call the same ones."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -20,6 +20,9 @@ from engram.records.compare import first_mismatch
 from engram.records.files import Row, home, replace, writing_to
 from engram.records.shelf import find, of_spec
 from engram.records.spec import run_id, with_settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -78,19 +81,42 @@ def specs_of(experiment: Experiment, scale: str, seeds: int | Iterable[int], set
     return [with_settings(spec, settings) if settings else spec for spec in experiment.specs(scale, chosen)]
 
 
-def draw(figures: dict[str, Any]) -> list[Path]:
+def draw(figures: Mapping[str, "Figure"]) -> list[Path]:
     """Save figures by name into the home."""
     from engram.show.save import save_figure
 
     return [path for name, figure in figures.items() for path in save_figure(figure, home() / "figures", name)]
 
 
-def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]]) -> Path:
+def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]] = ()) -> Path:
+    """One self-contained HTML file about records."""
+    from engram.show.gallery import gallery
+
+    return _write_report(path, title, [(record, gallery(record)) for record in records], claims)
+
+
+def _write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str, Any]]) -> Path:
     from engram.show.report import report
 
     with writing_to(path):
-        replace(path, report(title, records, claims).encode())
+        replace(path, report(title, shown, claims).encode())
     return path
+
+
+def birth(fresh: bool, device: str, on_row: Callable[[Spec, Row], None]) -> tuple[Result, Path]:
+    """The main job: one run of birth.joint at quick scale with all its pictures, and its report."""
+    from engram.show.gallery import gallery
+
+    began, experiment = time.monotonic(), find_experiment("birth.joint")
+    specs = specs_of(experiment, "quick", [birth_seed(fresh)], {})
+    (record,) = run_all(specs, home(), choose_device(device)[0], on_row)
+    claims = [entry.to_json() for entry in entries_of(experiment, [record], "quick")]
+    pictures = gallery(record)
+    report = _write_report(
+        home() / "reports" / "birth.html", "The birth of an induction head", [(record, pictures)], claims
+    )
+    figures = draw({f"birth-{picture.name}": picture.figure for picture in pictures})
+    return Result(experiment, "quick", time.monotonic() - began, claims, [record], figures), report
 
 
 def birth_seed(fresh: bool) -> int:

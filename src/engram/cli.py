@@ -61,25 +61,18 @@ def birth(*, fresh: bool = False, device: str = "auto", json: bool = False) -> i
     device
         auto, cpu, cuda or mps.
     """
-    from engram.api import birth_seed, draw, write_report
-    from engram.records.files import home
-    from engram.show.plots import attention_maps, memory_maps
+    from engram import api
+    from engram.experiments import find
+    from engram.show.terminal import View
 
-    result = _run_watched("birth.joint", "quick", [birth_seed(fresh)], {}, device)
-    (record,) = result.records
-    figures = result.figures + draw(
-        {"birth-memories": memory_maps(record), "birth-attention": attention_maps(record)}
-    )
-    report = write_report(
-        home() / "reports" / "birth.html", "The birth of an induction head", result.records, result.claims
-    )
+    specs = api.specs_of(find("birth.joint"), "quick", [api.birth_seed(fresh)], {})
+    _announce("birth.joint", "quick", specs, device)
+    with View(specs) as view:
+        result, report = api.birth(fresh, device, view.see)
     if json:
-        answer(
-            result.to_json()
-            | {"figures": [str(path) for path in figures], "report": str(report), "births": _births(record)}
-        )
-        return 0
-    _tell_birth(result, [path for path in figures if path.suffix == ".png"], report)
+        answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
+    else:
+        _tell_birth(result, report)
     return 0
 
 
@@ -91,7 +84,7 @@ def _births(record: Any) -> dict[str, dict[str, int | None]]:
     }
 
 
-def _tell_birth(result: Any, figures: list[Path], report: Path) -> None:
+def _tell_birth(result: Any, report: Path) -> None:
     from engram.records.readings import MEMORIES, birth, late_mean
     from engram.show.progress import LEVELS, birth_summary
     from engram.show.tables import print_claims
@@ -103,7 +96,8 @@ def _tell_birth(result: Any, figures: list[Path], report: Path) -> None:
     print(f"\nin-context accuracy {accuracy:.3f} (mean of the last 30 steps)\n")
     print_claims(console(), result.claims)
     print("\nOne seed decides nothing: `engram ledger birth` has the verdicts over seeds.")
-    print("", *(f"figure  {near(path)}" for path in figures), f"report  {near(report)}", sep="\n")
+    pictures = [path for path in result.figures if path.suffix == ".png"]
+    print("", *(f"figure  {near(path)}" for path in pictures), f"report  {near(report)}", sep="\n")
 
 
 @app.command(name="list")
@@ -165,19 +159,22 @@ def run(
 
 
 def _run_watched(name: str, scale: Any, seeds: Any, settings: dict[str, Any], device: str) -> Any:
-    """Run an experiment with the terminal view; says the device, and how to go on after Ctrl-C."""
+    """Run an experiment with the terminal view."""
     from engram import api
-    from engram.engines.local import choose_device, cores
     from engram.experiments import find
     from engram.show.terminal import View
 
-    chosen, why = choose_device(device)
     specs = api.specs_of(find(name), scale, seeds, settings)
-    say(
-        f"{name}, {scale} scale, {len(specs)} run{'s' * (len(specs) > 1)} · device {chosen} ({why}) · {cores()} cores"
-    )
+    _announce(name, scale, specs, device)
     with View(specs) as view:
         return api.run(name, scale, seeds, settings, device, view.see)
+
+
+def _announce(name: str, scale: str, specs: list[Any], device: str) -> None:
+    from engram.engines.local import choose_device, cores
+
+    chosen, why = choose_device(device)
+    say(f"{name}, {scale} scale, {len(specs)} run{'s' * (len(specs) > 1)} · device {chosen} ({why}) · {cores()} cores")
 
 
 @app.command
@@ -230,7 +227,9 @@ def _print_ledger(chosen: list[Any], names: Words, json: bool) -> list[Any]:
 
     entries = ledger(chosen, [home(), COMMITTED])
     wanted = [
-        e for e in entries if not names or any(known.startswith(n) for n in names for known in (e.id, e.experiment))
+        e
+        for e in entries
+        if not names or any(known.startswith(n) for n in names for known in (e.id, e.experiment.name))
     ]
     claims = [entry.to_json() for entry in wanted]
     if json:
@@ -251,7 +250,7 @@ def report(
 
     if not names:
         raise EngramError("report: name at least one run; `engram runs ls` lists them")
-    path = write_report(output, "Engram report", [load(name) for name in names], [])
+    path = write_report(output.resolve(), "Engram report", [load(name) for name in names])
     answer({"report": str(path)}) if json else print(f"report  {near(path)}")
     return 0
 
@@ -337,6 +336,17 @@ def check(record: str, *, steps: int = 20, json: bool = False) -> int:
     result = recheck(load(record), steps)
     answer(result) if json else print(result["message"])
     return 0 if result["ok"] else 1
+
+
+@runs.command
+def pack(run: str, *, into: Path = Path("packed"), weights: bool = False, json: bool = False) -> int:
+    """Copy a finished run, made small: rows gzipped; final weights in float16 with --weights."""
+    from engram.api import load
+    from engram.records.pack import pack as packed
+
+    target = packed(load(run), into.resolve(), weights)
+    answer({"packed": str(target)}) if json else print(f"packed  {near(target)}")
+    return 0
 
 
 def _print_table(name: str, rows: list[dict[str, Any]], json: bool) -> int:

@@ -149,7 +149,5 @@ def _commit() -> str | None:
     here = Path(__file__).parent
     if not (here.parent.parent / ".git").exists():
         return None
-    answer = subprocess.run(
-        ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    )
+    answer = subprocess.run(["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     return answer.stdout.strip() or None

@@ -14,7 +14,7 @@ import torch
 from engram.errors import EngramError, Interrupted
 from engram.execute import execute
 from engram.records import Record, Spec
-from engram.records.encode import decode, encode, user_files
+from engram.records.encode import Code, decode, encode, user_code
 from engram.records.files import Row, complete_lines, parse_rows
 from engram.records.spec import run_id
 
@@ -102,11 +102,11 @@ def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow) -> None:
     _raise_first_failure(futures)
 
 
-def _portable(spec: Spec) -> tuple[dict, dict[str, Path]]:
-    return encode(spec), {file.name: file for file in user_files(spec)}
+def _portable(spec: Spec) -> tuple[dict, Code]:
+    return encode(spec), user_code(spec)
 
 
-def _work(data: dict, code: dict[str, Path], home: str, parent: int) -> int | None:
+def _work(data: dict, code: Code, home: str, parent: int) -> int | None:
     """In a worker: run one Spec; returns the step at which it was stopped, None at the end."""
     with stop_on_ctrl_c() as stopped:
         try:

@@ -25,6 +25,7 @@ class Experiment:
 
     name: str
     module: ModuleType
+    command: str
 
     @property
     def about(self) -> str:
@@ -67,7 +68,8 @@ def find(name: str) -> Experiment:
     if name not in names():
         hint = did_you_mean(name, names())
         raise EngramError(f"no experiment {name!r}; {hint}`engram list` shows all, ./file.py runs your own")
-    return Experiment(name, importlib.import_module(f"engram.experiments.{name.replace('-', '_')}"))
+    module = importlib.import_module(f"engram.experiments.{name.replace('-', '_')}")
+    return Experiment(name, module, f"engram run {name}")
 
 
 def _from_file(path: Path) -> Experiment:
@@ -76,7 +78,7 @@ def _from_file(path: Path) -> Experiment:
     module = load_file(path)
     if not hasattr(module, "specs"):
         raise EngramError(f"{path}: an experiment needs a function specs(scale, seeds) that returns a list of Specs")
-    return Experiment(path.stem, module)
+    return Experiment(path.stem, module, f"engram run {path}")
 
 
 def matching(wanted: Sequence[str]) -> Iterator[Experiment]:

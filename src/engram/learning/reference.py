@@ -39,8 +39,8 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
     """∇ of the mean cross-entropy over the positions that the loss reads, a few sequences at a time."""
     device = w["E"].device
     read = read_groups(batch, loss)
-    tokens, targets = (torch.from_numpy(side).to(device) for side in (batch.tokens, batch.targets))
-    groups = {name: torch.from_numpy(mask).to(device) for name, mask in read.items()}
+    tokens, targets = on(device, batch.tokens), on(device, batch.targets)
+    groups = {name: on(device, mask) for name, mask in read.items()}
     leaves = {name: w[name].detach().requires_grad_() for name in names}
     positions = sum(int(mask.sum()) for mask in read.values())
     sums = {name: torch.zeros(3, dtype=torch.float64, device=device) for name in groups}
@@ -56,6 +56,11 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
             for name, gradient in zip(names, parts, strict=True):
                 totals[name] += gradient
     return Measured(totals, summary({name: total.tolist() for name, total in sums.items()}), positions)
+
+
+def on(device: torch.device, array: np.ndarray) -> Tensor:
+    """A task's array as a tensor; one that is a read-only view is copied."""
+    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
 
 
 def read_groups(batch: Batch, loss: str) -> dict[str, np.ndarray]:

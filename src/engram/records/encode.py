@@ -3,7 +3,6 @@
 import ast
 import hashlib
 import importlib
-import importlib.util
 import json
 import sys
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 from engram.errors import EngramError, did_you_mean
 from engram.values import Value
 
-Code = Mapping[str, Path]
+Code = Mapping[str, bytes]
 TAGS = ("class", "file", "sha256_of_file", "revision")
 EXPERIMENT_PARTS = ("specs", "claims", "figure")  # what a user's file may change without changing any number
 
@@ -45,7 +44,7 @@ def digest_of(value: Value) -> str:
 
 
 def decode(data: Any, code: Code = {}, at: str = "") -> Any:  # noqa: B006 (never changed)
-    """The Value that `encode` wrote; `code` says where the user's files lie, by name."""
+    """The Value that `encode` wrote; `code` holds the user's files, by name."""
     if isinstance(data, list):
         return tuple(decode(item, code, f"{at}.{i}") for i, item in enumerate(data))
     if not isinstance(data, dict):
@@ -81,17 +80,23 @@ def explain(error: ValidationError, kind: type[Value], at: str = "") -> str:
 
 
 def _class_tag(kind: type[Value]) -> dict[str, str]:
-    if kind.__module__.startswith("engram."):
+    if _is_ours(kind):
         return {"class": f"{kind.__module__.removeprefix('engram.')}.{kind.__qualname__}"}
-    file = code_file(kind)
-    return {"class": kind.__qualname__, "file": file.name, "sha256_of_file": code_digest(file)}
+    module = sys.modules[kind.__module__]
+    if not hasattr(module, "__content__"):
+        raise EngramError(f"class {kind.__name__} must stand in a file that Engram runs: engram run ./file.py")
+    return {"class": kind.__qualname__, "file": module.__file_name__, "sha256_of_file": code_digest(module.__content__)}
+
+
+def _is_ours(kind: type[Value]) -> bool:
+    return kind.__module__.startswith("engram.")
 
 
 def _find_class(data: dict[str, Any], code: Code) -> type[Value]:
     tag = data["class"]
     try:
         if "file" in data:
-            module, name = load_file(code[data["file"]]), tag
+            module, name = load_code(data["file"], code[data["file"]]), tag
         else:
             path, _, name = tag.rpartition(".")
             module = importlib.import_module(f"engram.{path}")
@@ -103,47 +108,44 @@ def _find_class(data: dict[str, Any], code: Code) -> type[Value]:
     return kind
 
 
-def code_file(kind: type[Value]) -> Path:
-    """The file of a user's class."""
-    return Path(str(sys.modules[kind.__module__].__file__))
-
-
-def user_files(value: Any) -> set[Path]:
-    """All user files whose classes occur in a Value."""
+def user_code(value: Any) -> dict[str, bytes]:
+    """The user's files, by name, whose classes occur in a Value."""
     if not isinstance(value, Value):
-        return set()
-    own = set() if type(value).__module__.startswith("engram.") else {code_file(type(value))}
-    return own.union(*(user_files(getattr(value, name)) for name in type(value).model_fields))
+        return {}
+    module = sys.modules[type(value).__module__]
+    found = {} if _is_ours(type(value)) else {module.__file_name__: module.__content__}
+    for name in type(value).model_fields:
+        found |= user_code(getattr(value, name))
+    return found
 
 
-def code_digest(path: Path) -> str:
+def code_digest(content: bytes) -> str:
     """SHA-256 of what can change numbers: comments, docstring, specs, claims and figure are left out."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    kept = [node for node in tree.body if getattr(node, "name", None) not in EXPERIMENT_PARTS]
+    kept = [node for node in ast.parse(content).body if getattr(node, "name", None) not in EXPERIMENT_PARTS]
     if kept and isinstance(kept[0], ast.Expr) and isinstance(kept[0].value, ast.Constant):
         kept = kept[1:]
     return hashlib.sha256("\n".join(map(ast.dump, kept)).encode()).hexdigest()
 
 
 def load_file(path: Path) -> ModuleType:
-    """A user's file as a module; the same content is loaded once."""
     try:
-        content = path.read_bytes()
+        return load_code(path.name, path.read_bytes(), path)
     except OSError as error:
         raise EngramError(f"cannot read {path} ({error.strerror}); give the path of a Python file") from None
-    name = f"engram_file_{hashlib.sha256(content).hexdigest()[:16]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise EngramError(f"{path} is not a Python file; an experiment file ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        if isinstance(error, EngramError):
-            raise
-        raise EngramError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
-    return module
+
+
+def load_code(name: str, content: bytes, path: Path | None = None) -> ModuleType:
+    """A user's file as a module that remembers its own text; the same text is loaded once."""
+    key = f"engram_file_{hashlib.sha256(name.encode() + content).hexdigest()[:16]}"
+    if key not in sys.modules:
+        module = ModuleType(key)
+        vars(module).update(__file_name__=name, __content__=content)
+        sys.modules[key] = module
+        try:
+            exec(compile(content, str(path or name), "exec"), vars(module))
+        except Exception as error:
+            del sys.modules[key]
+            if isinstance(error, EngramError):
+                raise
+            raise EngramError(f"{path or name} cannot be loaded: {type(error).__name__}: {error}") from error
+    return sys.modules[key]

@@ -37,7 +37,7 @@ class Record:
 
     @property
     def code(self) -> Code:
-        return {file.name: file for file in (self.folder / "code").glob("*.py")}
+        return {file.name: file.read_bytes() for file in (self.folder / "code").glob("*.py")}
 
     @cached_property
     def spec(self) -> Spec:

@@ -11,7 +11,7 @@ from pydantic import Field, InstanceOf, model_validator
 from engram.errors import EngramError, did_you_mean
 from engram.learning import Plan
 from engram.models.trace import Architecture
-from engram.records.encode import TAGS, decode, digest_of, encode, user_files
+from engram.records.encode import TAGS, decode, digest_of, encode, user_code
 from engram.tasks import Task
 from engram.values import Value
 
@@ -100,7 +100,7 @@ def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
     data = encode(spec)
     for path, value in settings.items():
         _set(data, path.split("."), value, path)
-    return decode(data, {file.name: file for file in user_files(spec)})
+    return decode(data, user_code(spec))
 
 
 def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:

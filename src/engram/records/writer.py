@@ -14,7 +14,7 @@ from safetensors.torch import save as tensor_bytes
 from engram.errors import EngramError
 from engram.models import Weights
 from engram.records import files
-from engram.records.encode import encode, user_files
+from engram.records.encode import encode, user_code
 from engram.records.files import Row, corrupt, writing_to
 from engram.records.record import Record
 from engram.records.spec import Spec, run_id
@@ -65,8 +65,8 @@ class Writer:
         if (self.folder / "spec.json").exists():
             _ = self.record.spec  # refuses when it was changed
             return
-        for file in user_files(self.spec):
-            files.replace(self.folder / "code" / file.name, file.read_bytes())
+        for name, content in user_code(self.spec).items():
+            files.replace(self.folder / "code" / name, content)
         files.write_json(self.folder / "spec.json", encode(self.spec))
 
     def _resume(self) -> None:

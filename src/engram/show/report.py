@@ -7,13 +7,9 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-import matplotlib.pyplot as plt
-from matplotlib.figure import Figure
-
-from engram.models import Simplified
-from engram.records import Check, Record, Train
+from engram.records import Record, Train
 from engram.records.record import walk
-from engram.show.plots import attention_maps, birth_curves, curves, memory_maps
+from engram.show.gallery import Picture
 from engram.show.progress import Progress, birth_summary
 from engram.show.save import image_bytes
 from engram.show.tables import number, span
@@ -21,9 +17,9 @@ from engram.show.tables import number, span
 STYLE = (files("engram") / "show/report.css").read_text(encoding="utf-8")
 
 
-def report(title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]]) -> str:
-    """One page for any records: claims first, then each run."""
-    blocks = [_claims(claims) if claims else "", *(_run(record) for record in records)]
+def report(title: str, shown: Sequence[tuple[Record, Sequence[Picture]]], claims: Sequence[dict[str, Any]]) -> str:
+    """One page for any records and their pictures: claims first, then each run."""
+    blocks = [_claims(claims) if claims else "", *(_run(record, pictures) for record, pictures in shown)]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -32,46 +28,20 @@ def report(title: str, records: Sequence[Record], claims: Sequence[dict[str, Any
     )
 
 
-def _run(record: Record) -> str:
-    spec = record.spec
-    parts = [
-        f"<h2>Run <code>{escape(record.id)}</code></h2>",
-        f'<p class="lead">{escape(_state(record))}</p>',
-    ]
-    if isinstance(spec, Train):
-        parts += [_births(record), *(_figure(*each) for each in _pictures(record))]
-    elif isinstance(spec, Check):
+def _run(record: Record, pictures: Sequence[Picture]) -> str:
+    parts = [f"<h2>Run <code>{escape(record.id)}</code></h2>", f'<p class="lead">{escape(_state(record))}</p>']
+    if isinstance(record.spec, Train):
+        parts += [_births(record), *map(_image, pictures)]
+    else:
         parts.append(f"<section>{_table(record.rows[:50])}</section>")
-    return "".join([*parts, _details("Spec", dict(walk(spec))), _details("Environment", record.env)])
+    return "".join([*parts, _details("Spec", dict(walk(record.spec))), _details("Environment", record.env)])
 
 
-def _pictures(record: Record) -> list[tuple[Figure, str]]:
-    """What can be drawn of a training: always curves; memories and attention where the model has them."""
-    spec = record.train
-    if not (isinstance(spec.model, Simplified) and "in_context" in spec.task.groups):
-        return [(curves([record]), "Everything measured over training.")]
-    pictures = [
-        (
-            birth_curves([record]),
-            "Accuracy on in-context positions and the recall of each memory over training.",
-        )
-    ]
-    if record.snapshot_steps:
-        pictures += [
-            (
-                memory_maps(record),
-                "Each matrix in its association basis. A memory that recalls shows a bright diagonal.",
-            ),
-            (attention_maps(record), "Attention over the beginning of a sequence that training never saw."),
-        ]
-    return pictures
-
-
-def _figure(figure: Figure, caption: str) -> str:
-    data = base64.b64encode(image_bytes(figure, "png")).decode()
-    plt.close(figure)
-    image = f'<img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-    return f"<section><figure>{image}<figcaption>{escape(caption)}</figcaption></figure></section>"
+def _image(picture: Picture) -> str:
+    data = base64.b64encode(image_bytes(picture.figure, "png")).decode()
+    caption = escape(picture.caption)
+    image = f'<img alt="{caption}" src="data:image/png;base64,{data}">'
+    return f"<section><figure>{image}<figcaption>{caption}</figcaption></figure></section>"
 
 
 def _births(record: Record) -> str:

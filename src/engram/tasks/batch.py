@@ -6,6 +6,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Int
 
+from engram.errors import EngramError
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -19,6 +21,20 @@ class Batch:
     tokens: Int[np.ndarray, "B T"]
     targets: Int[np.ndarray, "B T"]
     groups: dict[str, Bool[np.ndarray, "B T"]]
+
+    def check(self, task: "Task") -> None:
+        """A task of one's own may be wrong in these ways; said once, before training begins."""
+        found = {"targets": self.targets, **self.groups}
+        wrong = [name for name, array in found.items() if array.shape != self.tokens.shape]
+        wrong += [name for name in task.groups if name not in self.groups]
+        wrong += [name for name, mask in self.groups.items() if mask.dtype != bool]
+        if wrong or self.tokens.ndim != 2 or self.tokens.shape[1] > task.T:
+            raise EngramError(
+                f"{type(task).__name__}.sample: {', '.join(wrong) or 'tokens'}: wanted integer tokens and targets and "
+                f"a boolean mask for each of {', '.join(task.groups)}, all of shape (batch, T={task.T})"
+            )
+        if self.tokens.min() < 0 or max(self.tokens.max(), self.targets.max()) >= task.N:
+            raise EngramError(f"{type(task).__name__}.sample: tokens must lie in 0 … N−1 = {task.N - 1}")
 
 
 @runtime_checkable

@@ -1,0 +1,41 @@
+"""All pictures of a record, whatever it is: what the report shows and `engram birth` saves."""
+
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from engram.models import Simplified
+from engram.records import Record, Train
+from engram.show.plots import attention_maps, birth_curves, curves, memory_maps
+
+
+@dataclass(frozen=True)
+class Picture:
+    name: str
+    caption: str
+    figure: Figure
+
+
+def gallery(record: Record) -> list[Picture]:
+    """Curves of any training; memories and attention where the model has them; nothing of a Check."""
+    spec = record.spec
+    if not isinstance(spec, Train) or not record.rows:
+        return []
+    if not (isinstance(spec.model, Simplified) and "in_context" in spec.task.groups):
+        return [Picture("curves", "Everything measured over training.", curves([record]))]
+    drawn = birth_curves if "accuracy.in_context" in record.columns else curves
+    pictures = [Picture("curves", "In-context accuracy and the recall of each memory over training.", drawn([record]))]
+    if record.snapshot_steps:
+        pictures.append(Picture("memories", MEMORIES, memory_maps(record)))
+        pictures.append(Picture("attention", ATTENTION, attention_maps(record)))
+    return pictures
+
+
+MEMORIES = (
+    "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that came after "
+    "the current token, W_K1 finds the previous position. A memory that recalls shows a bright diagonal."
+)
+ATTENTION = (
+    "Attention over the beginning of a sequence that training never saw. Layer 1 copies the previous token to each "
+    "position; layer 2 looks for the place after an earlier visit of the current token."
+)

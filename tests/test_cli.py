@@ -1,0 +1,263 @@
+"""The command line is a contract: one object on stdout with --json, exit codes, one-line errors."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.cli import main
+from engram.records import Record
+from engram.records.shelf import all_records
+
+SMOKE = ["run", "birth.joint", "--scale", "smoke"]
+
+
+def engram(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Exit code, stdout, stderr of a command, in this process."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(words))
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    code, out, err = engram(capsys, *words, "--json")
+    assert code == 0, err
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+def start(*words: str, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "engram", *words]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def test_run_answers_with_claims_records_and_figures(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, *SMOKE, "--seeds", "2")
+    assert set(found) == {"experiment", "scale", "seconds", "claims", "records", "figures"}
+    assert [claim["id"] for claim in found["claims"]] == ["birth.learns", "birth.output-first", "birth.early-positions"]
+    assert [Record(Path(folder)).finished for folder in found["records"]] == [True, True]
+    assert {Path(path).suffix for path in found["figures"]} == {".png", ".svg", ".pdf", ".json"}
+    assert all(Path(path).stat().st_size > 1000 for path in found["figures"])
+    drawn = json.loads(Path(next(path for path in found["figures"] if path.endswith(".json"))).read_text())
+    assert "W_O2" in [line["label"] for line in drawn["panels"][1]["lines"]]
+
+
+ONE_RUN = """
+import sys, torch
+from pathlib import Path
+from engram.execute import execute
+from engram.experiments import find
+torch.set_num_threads(1)
+execute(find("birth.joint").specs("smoke", [int(sys.argv[1])])[0], Path(sys.argv[2]))
+"""
+
+
+def test_many_runs_in_processes_equal_one_by_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The engine may not change a number: two worker processes against this process, one thread each."""
+    folders = [Path(folder) for folder in answer(capsys, *SMOKE, "--seeds", "3")["records"]]
+    rows = {folder.name: (folder / "rows.jsonl").read_bytes() for folder in folders}
+    for folder in folders:
+        answer(capsys, "runs", "rm", folder.name)
+    for folder in folders:
+        seed = folder.name.split("-s")[-1].split("-")[0]
+        subprocess.run([sys.executable, "-c", ONE_RUN, seed, str(home)], check=True)
+        assert (folder / "rows.jsonl").read_bytes() == rows[folder.name]
+
+
+def test_list_doctor_ledger_runs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiments = {e["name"]: e for e in answer(capsys, "list")["experiments"]}
+    assert "birth.learns" in experiments["birth.joint"]["claims"]
+    assert "quick" in experiments["birth.joint"]["times"]
+    assert answer(capsys, "doctor")["doctor"]["torch"].startswith("2.")
+    claims = answer(capsys, "ledger", "birth")["claims"]
+    wanted = {"id", "statement", "source", "experiment", "predicted", "measured", "interval", "n", "scale", "verdict",
+              "stale", "command"}  # fmt: skip
+    assert all(wanted <= set(claim) for claim in claims)
+    assert answer(capsys, "runs", "ls") == {"runs": []}
+    assert [c["id"] for c in answer(capsys, "ledger", "birth.learns")["claims"]] == ["birth.learns"]
+    for words in (["list"], ["doctor"], ["ledger"], ["runs", "ls"]):
+        assert engram(capsys, *words)[0] == 0
+
+
+def test_show_diff_check_report_pack_rm(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(capsys, *SMOKE)
+    answer(capsys, *SMOKE, "--set", "task.K=2")
+    one, two = (record.id for record in all_records(home))
+    assert answer(capsys, "runs", "show", one)["spec"]["task"]["K"] == 5
+    differences = {row["field"] for row in answer(capsys, "runs", "diff", one, two)["differences"]}
+    assert "task.K" in differences
+    assert not differences & {"task.T", "model.d", "seed", "env.torch"}
+    assert answer(capsys, "runs", "check", one)["ok"]
+    assert Path(answer(capsys, "report", one, two, "-o", "both.html")["report"]).stat().st_size > 100_000
+    packed = answer(capsys, "runs", "pack", one, "--into", "packed", "--weights")["packed"]
+    assert answer(capsys, "runs", "check", packed)["ok"]
+    assert Record(Path(packed)).rows == Record(home / one).rows
+    assert Record(Path(packed)).model().weights["W_O2"].dtype.is_floating_point
+    assert answer(capsys, "runs", "rm", two) == {"removed": two}
+    for words in (["runs", "show", one], ["runs", "ls"], ["runs", "check", one, "--steps", "3"]):
+        assert engram(capsys, *words)[0] == 0
+
+
+def test_check_fails_on_tampered_records(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(capsys, *SMOKE)
+    (record,) = all_records(home)
+    rows = record.folder / "rows.jsonl"
+    honest = rows.read_bytes()
+    lines = honest.split(b"\n")
+    lines[3] = lines[3].replace(b'"loss": ', b'"loss": 1')
+    rows.write_bytes(b"\n".join(lines))
+    code, _, err = engram(capsys, "runs", "check", record.id)
+    assert (code, "does not match the digest" in err) == (2, True)
+    digest = json.loads((record.folder / "digest.json").read_text())  # a forger would mend the digest as well
+    from engram.records.files import sha256
+
+    (record.folder / "digest.json").write_text(json.dumps(digest | {"rows.jsonl": sha256(rows.read_bytes())}))
+    code, out, _ = engram(capsys, "runs", "check", record.id)
+    assert (code, "differs at step 3, loss" in out) == (1, True)
+    rows.write_bytes(honest)
+
+
+def test_birth_at_smoke_size_tells_its_story(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engram.experiments.birth import joint
+
+    monkeypatch.setitem(joint.SIZES, "quick", joint.SIZES["smoke"])
+    code, out, err = engram(capsys, "birth")
+    assert code == 0, err
+    assert "W_O2" in out
+    assert "not born" in out
+    assert "in-context accuracy" in out
+    for line in out.splitlines():
+        if line.startswith(("figure", "report")):
+            assert Path(line.split()[-1]).exists()
+    assert "device cpu" in err
+    stamp = all_records(home)[0].folder.joinpath("rows.jsonl").stat().st_mtime_ns
+    assert engram(capsys, "birth")[1] == out  # the stored run, at once
+    assert all_records(home)[0].folder.joinpath("rows.jsonl").stat().st_mtime_ns == stamp
+    seeds = [Record(Path(answer(capsys, "birth", "--fresh")["records"][0])).train.seed for _ in range(2)]
+    assert seeds == [1, 2]
+
+
+BAD = [
+    (["run", "birth.jont"], "did you mean birth.joint?"),
+    (["run", "./nothing.py"], "cannot read nothing.py"),
+    (["run", "birth.joint", "--scale", "huge"], "allowed are smoke, quick, paper"),
+    (["run", "birth.joint", "--seeds", "0"], "at least one seed"),
+    (["run", "birth.joint", "--seeds", "many"], "seeds"),
+    (["run", "birth.joint", "--device", "tpu"], "allowed are auto, cuda, mps, cpu"),
+    (["run", "birth.joint", "--engine", "moon"], "engine local"),
+    ([*SMOKE, "--set", "task.K"], "FIELD=VALUE"),
+    ([*SMOKE, "--set", "task.kk=3"], "did you mean K?"),
+    ([*SMOKE, "--set", "model.d=0"], "model.d"),
+    ([*SMOKE, "--set", "plan.optimiser.lr=1e38", "plan.steps=60"], "not finite at step"),
+    ([*SMOKE, "--set", "task.corpus=empty.txt"], "empty.txt is empty"),
+    ([*SMOKE, "--set", "task.corpus=one.txt"], "one letter"),
+    ([*SMOKE, "--set", "task.corpus=none.txt"], "cannot read"),
+    (["ledger", "nonsense"], "nothing begins with nonsense"),
+    (["runs", "show", "nothing"], "no run 'nothing'"),
+    (["runs", "resume", "nothing"], "engram runs ls"),
+    (["report"], "name at least one run"),
+    (["runs", "ls", "--jsn"], "Did you mean"),
+    (["brith"], "Unknown command"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), BAD, ids=[" ".join(words) for words, _ in BAD])
+def test_bad_input_is_one_line_and_exit_code_2(
+    home: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    Path("empty.txt").write_text("")
+    Path("one.txt").write_text("aaaa")
+    code, out, err = engram(capsys, *words)
+    assert (code, out) == (2, "")
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("engram: ")
+    assert says in last
+    assert "Traceback" not in err
+
+
+def test_unwritable_home(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "file" / "runs"))
+    code, _, err = engram(capsys, *SMOKE)
+    assert (code, "set ENGRAM_HOME to another folder" in err) == (2, True)
+
+
+def test_help_and_version_come_without_torch() -> None:
+    code = "import sys; from engram.cli import app; app(['--help'], result_action='return_value'); "
+    code += "assert not {'torch', 'numpy', 'matplotlib', 'pydantic'} & set(sys.modules), sorted(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_ctrl_c_saves_says_how_to_go_on_and_resumes_to_the_same_bytes(home: Path, tmp_path: Path) -> None:
+    words = [*SMOKE, "--set", "plan.steps=300"]
+    whole = start(*words, env=os.environ | {"ENGRAM_HOME": str(tmp_path / "whole")})
+    whole.communicate()
+    run = start(*words)
+    (expected,) = all_records(tmp_path / "whole")
+    rows = home / expected.id / "rows.jsonl"
+    while not rows.exists() or rows.read_bytes().count(b"\n") < 30:
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert f"engram runs resume {expected.id}" in err
+    assert rows.read_bytes().count(b"\n") < 301
+    resumed = start("runs", "resume", expected.id)
+    resumed.communicate(timeout=120)
+    assert resumed.returncode == 0
+    assert rows.read_bytes() == (expected.folder / "rows.jsonl").read_bytes()
+
+
+def test_ctrl_c_with_many_runs_keeps_them_all(home: Path) -> None:
+    run = start(*SMOKE, "--seeds", "3", "--set", "plan.steps=3000", start_new_session=True)
+    while len([r for r in all_records(home) if len(r.rows) > 5]) < 2:
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert "engram runs resume" in err
+    assert "Traceback" not in err
+    saved = [record for record in all_records(home) if (record.folder / "state.safetensors").exists()]
+    assert len(saved) == 2
+
+
+def test_two_processes_on_one_run(home: Path) -> None:
+    first = start(*SMOKE, "--set", "plan.steps=3000")
+    while not any(len(record.rows) > 3 for record in all_records(home)):
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.02)
+    second = start(*SMOKE, "--set", "plan.steps=3000")
+    _, err = second.communicate(timeout=60)
+    assert (second.returncode, "being written by another process" in err) == (2, True)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert first.returncode == 130
+
+
+def test_a_terminal_sees_bars() -> None:
+    """In a pseudo-terminal the live view draws; elsewhere there are plain lines without escape codes."""
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "engram", *SMOKE, "--set", "plan.steps=60"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=slave, env=os.environ | {"TERM": "xterm"})
+    os.close(slave)
+    drawn = b""
+    try:
+        while chunk := os.read(master, 4096):
+            drawn += chunk
+    except OSError:  # the terminal closes with the process
+        assert process.wait() == 0
+    os.close(master)
+    assert b"in-context accuracy" in drawn
+    assert b"\x1b[" in drawn

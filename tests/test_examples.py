@@ -1,0 +1,92 @@
+"""A file of one's own: it runs, its record carries its code, and only what changes numbers changes its identity."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engram import api
+from engram.errors import EngramError
+from engram.experiments import SCALES, find, names
+from engram.records import Record
+from engram.records.spec import run_id
+
+MINE = Path(__file__).parent.parent / "examples" / "mine.py"
+GOLDEN = Path(__file__).parent / "golden_birth_joint.jsonl"
+
+
+@pytest.fixture
+def mine(home: Path) -> Path:
+    path = Path("mine.py")
+    path.write_text(MINE.read_text())
+    return path
+
+
+def test_a_file_with_its_own_task_runs(mine: Path, home: Path) -> None:
+    result = api.run("./mine.py", scale="smoke", seeds=2)
+    assert [claim["id"] for claim in result.claims] == ["mine.looks-back"]
+    assert result.claims[0]["command"] == "engram run mine.py --scale smoke --seeds 2"
+    mine.unlink()  # the record keeps what it needs
+    record = api.load(result.records[0].id)
+    assert record.spec.title == "repeat-simplified"
+    assert record.model()(record.train.task.sample(0, 0, 2).tokens).logits.shape == (2, 40, 26)
+    assert api.recheck(record)["ok"]
+
+
+def test_only_code_that_makes_numbers_changes_the_identity(mine: Path) -> None:
+    ids = []
+    text = mine.read_text()
+    for change in ("", "\n# a comment\n", "\ndef figure(records):\n    return None\n", "\nSPEED = 3\n"):
+        mine.write_text(text + change)
+        ids.append(run_id(find("./mine.py").specs("smoke", [0])[0]))
+    assert ids[0] == ids[1] == ids[2] != ids[3]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def specs(:", "cannot be loaded: SyntaxError"),
+        ("x = 1", "needs a function specs"),
+        ("import nothing_like_this", "cannot be loaded: ModuleNotFoundError"),
+        (MINE.read_text().replace('"first": ~again', '"fist": ~again'), "first"),
+        (MINE.read_text().replace("% self.L]", "% self.L] + 20"), "tokens must lie in 0"),
+    ],
+)
+def test_a_broken_file_says_what_is_wrong(mine: Path, text: str, says: str) -> None:
+    mine.write_text(text)
+    with pytest.raises(EngramError, match=says):
+        api.run("./mine.py", scale="smoke")
+
+
+def test_wrong_shapes_are_named_also_where_types_are_not_checked(mine: Path) -> None:
+    mine.write_text(mine.read_text().replace("z[:, 1:]", "z[:, 2:]"))
+    command = [sys.executable, "-m", "engram", "run", "./mine.py", "--scale", "smoke"]
+    failed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert failed.returncode == 2
+    assert "Repeat.sample: targets: wanted" in failed.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_runs_at_smoke_scale_with_well_formed_claims(name: str, home: Path) -> None:
+    result = api.run(name, scale="smoke", seeds=2)
+    assert {claim["id"] for claim in result.claims} == set(result.experiment.statements)
+    assert all(claim["verdict"] in ("agrees", "disagrees", "inconclusive") for claim in result.claims)
+    assert json.dumps(result.to_json(), allow_nan=False)
+    assert result.experiment.times != "not stated"
+    for scale in SCALES:
+        specs = result.experiment.specs(scale, [0, 1])
+        assert len({run_id(spec) for spec in specs}) == len(specs)
+
+
+def test_numbers_change_only_with_a_revision(home: Path) -> None:
+    """Golden rows of birth.joint at smoke scale. If this fails on purpose, bump `revision` of what changed."""
+    golden = [
+        json.loads(line) for line in (Path(__file__).parent / "golden_birth_joint.jsonl").read_text().splitlines()
+    ]
+    (record,) = api.run("birth.joint", scale="smoke").records
+    assert isinstance(record, Record)
+    assert len(record.rows) == len(golden)
+    for row, expected in zip(record.rows, golden, strict=True):
+        assert row == pytest.approx(expected, rel=2e-4, abs=2e-4, nan_ok=True)

@@ -1,0 +1,265 @@
+"""Records: a kill at any byte loses nothing; what was changed is noticed; one writer a run."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from filelock import FileLock
+
+from engram.errors import EngramError, Interrupted
+from engram.execute import execute
+from engram.models import Simplified
+from engram.records import Record, Train
+from engram.records import writer as writer_module
+from engram.records.compare import diff
+from engram.records.encode import encode
+from engram.records.files import line_of
+from engram.records.shelf import all_records, find, overview, remove
+
+Tiny = Callable[..., Train]
+RUN = """
+import json, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from engram.records import writer
+writer.SECONDS_BETWEEN_STATES = float(sys.argv[3])
+from engram.execute import execute
+from engram.records.encode import decode
+execute(decode(json.loads(sys.argv[1])), Path(sys.argv[2]))
+"""
+
+
+def content(record: Record) -> dict[str, bytes]:
+    """Everything of a record that must not depend on how it came about."""
+    names = [
+        "spec.json",
+        "rows.jsonl",
+        "digest.json",
+        *(f"snapshots/{s:06d}.safetensors" for s in record.snapshot_steps),
+    ]
+    return {name: (record.folder / name).read_bytes() for name in names}
+
+
+def test_same_spec_same_bytes(tiny: Tiny, tmp_path: Path) -> None:
+    one, two = execute(tiny(), tmp_path / "a"), execute(tiny(), tmp_path / "b")
+    assert content(one) == content(two)
+
+
+def test_data_do_not_depend_on_the_model(tiny: Tiny) -> None:
+    wide = tiny().model_copy(update={"model": Simplified(d=32)})
+    assert np.array_equal(tiny().task.sample(0, 3, 4).tokens, wide.task.sample(0, 3, 4).tokens)
+
+
+def test_killed_at_random_points_and_resumed_gives_the_same_bytes(tiny: Tiny, tmp_path: Path) -> None:
+    spec = tiny(steps=150)
+    whole = execute(spec, tmp_path / "whole")
+    arguments = [sys.executable, "-c", RUN, json.dumps(encode(spec)), str(tmp_path / "cut"), "0.02"]
+    chance, kills, folder = random.Random(0), 0, tmp_path / "cut" / whole.id
+    for _ in range(60):
+        process = subprocess.Popen(arguments)
+        limit = time.monotonic() + 60
+        rows = len(Record(folder).rows) if (folder / "rows.jsonl").exists() else 0
+        target = rows + chance.randint(5, 50)
+        while process.poll() is None and time.monotonic() < limit:
+            if (folder / "rows.jsonl").exists() and (folder / "rows.jsonl").read_bytes().count(b"\n") >= target:
+                time.sleep(chance.random() * 0.02)
+                process.send_signal(signal.SIGKILL)
+        if process.wait() == 0:
+            break
+        kills += 1
+        assert isinstance(Record(folder).rows, list)  # readable at once
+    assert kills >= 2
+    assert content(Record(folder)) == content(whole)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40, 200])
+def test_cut_at_any_byte_and_resumed(tiny: Tiny, tmp_path: Path, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a kill in the middle of a write leaves: a state, and rows that go on beyond it with half a line."""
+    monkeypatch.setattr(writer_module, "SECONDS_BETWEEN_STATES", 0.0)
+    whole = execute(tiny(), tmp_path / "whole")
+    steps = iter(range(100))
+    with pytest.raises(Interrupted):
+        execute(tiny(), tmp_path / "cut", stop=lambda: next(steps) == 4)
+    folder = tmp_path / "cut" / whole.id
+    with (folder / "rows.jsonl").open("ab") as file:
+        file.write(whole.folder.joinpath("rows.jsonl").read_bytes()[-cut:].rstrip(b"\n")[:-1])
+    assert len(Record(folder).rows) >= 4
+    execute(tiny(), tmp_path / "cut")
+    assert content(Record(folder)) == content(whole)
+
+
+def test_interrupted_says_how_to_go_on(tiny: Tiny, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted, match=r"stopped at step 0 .*engram runs resume bigram-simplified-s0-"):
+        execute(tiny(), tmp_path, stop=lambda: True)
+
+
+def test_finished_is_reused(tiny: Tiny, tmp_path: Path) -> None:
+    first = execute(tiny(), tmp_path)
+    stamp = (first.folder / "rows.jsonl").stat().st_mtime_ns
+    seen: list[int] = []
+    again = execute(tiny(), tmp_path, on_row=lambda row: seen.append(row["step"]))
+    assert (again.folder / "rows.jsonl").stat().st_mtime_ns == stamp
+    assert seen == list(range(7))
+
+
+def test_second_writer_is_refused(tiny: Tiny, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        execute(tiny(), tmp_path, stop=lambda: True)
+    (record,) = all_records(tmp_path)
+    with FileLock(record.folder / "lock"), pytest.raises(EngramError, match="being written by another process"):
+        execute(tiny(), tmp_path)
+    with FileLock(record.folder / "lock"):
+        assert overview(tmp_path)[0]["state"] == "running"
+        with pytest.raises(EngramError, match="stop it first"):
+            remove(record)
+    assert execute(tiny(), tmp_path).finished
+
+
+def test_a_diverged_run_is_kept(tiny: Tiny, tmp_path: Path) -> None:
+    spec = tiny(lr=1e38, steps=50, loss="all")
+    for _ in range(2):
+        with pytest.raises(EngramError, match=r"not finite at step .*lower plan.optimiser.lr"):
+            execute(spec, tmp_path)
+    (record,) = all_records(tmp_path)
+    assert len(record.rows) >= 1
+    assert not record.finished
+    assert overview(tmp_path)[0]["state"] == "diverged"
+
+
+def rewrite(name: str, old: bytes, new: bytes) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes().replace(old, new, 1))
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "rows cut": (lambda folder: os.truncate(folder / "rows.jsonl", 100), "rows.jsonl does not match the digest"),
+    "rows changed": (rewrite("rows.jsonl", b"4.", b"3."), "rows.jsonl does not match the digest"),
+    "spec changed": (rewrite("spec.json", b'"K": 3', b'"K": 4'), "spec.json"),
+    "spec unreadable": (lambda folder: (folder / "spec.json").write_text("{"), "spec.json"),
+    "spec empty": (lambda folder: (folder / "spec.json").write_text(""), "spec.json"),
+    "digest unreadable": (lambda folder: (folder / "digest.json").write_text("[]"), "digest.json is missing"),
+}
+
+
+@pytest.mark.parametrize(("damage", "says"), DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_noticed_and_nothing_is_overwritten(
+    tiny: Tiny, tmp_path: Path, damage: Callable[[Path], object], says: str
+) -> None:
+    folder = execute(tiny(), tmp_path).folder
+    damage(folder)
+    before = {file.name: file.read_bytes() for file in folder.glob("*.json*")}
+    for read in (lambda: Record(folder).spec and Record(folder).rows, lambda: execute(tiny(), tmp_path)):
+        with pytest.raises(EngramError, match=says) as error:
+            read()
+        assert "engram runs rm" in str(error.value)
+    assert {file.name: file.read_bytes() for file in folder.glob("*.json*")} == before
+    assert overview(tmp_path)[0]["state"] not in ("finished", "part-done")
+
+
+def test_a_part_done_run_with_a_changed_spec_is_refused(tiny: Tiny, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        execute(tiny(), tmp_path, stop=lambda: True)
+    (record,) = all_records(tmp_path)
+    path = record.folder / "spec.json"
+    path.write_text(path.read_text().replace('"K": 3', '"K": 4'))
+    with pytest.raises(EngramError, match="a changed Spec is a new run"):
+        execute(tiny(), tmp_path)
+
+
+def test_rows_behind_their_state_are_refused(tiny: Tiny, tmp_path: Path) -> None:
+    steps = iter(range(100))
+    with pytest.raises(Interrupted):
+        execute(tiny(), tmp_path, stop=lambda: next(steps) == 4)
+    (record,) = all_records(tmp_path)
+    os.truncate(record.folder / "rows.jsonl", 10)
+    with pytest.raises(EngramError, match="ends at row 0 but the state is of step 4"):
+        execute(tiny(), tmp_path)
+    (record.folder / "state.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(EngramError, match=r"state.safetensors is missing or unreadable"):
+        execute(tiny(), tmp_path)
+
+
+def test_a_record_of_an_older_revision_is_stale(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = execute(tiny(), tmp_path).folder
+    assert not Record(folder).stale
+    monkeypatch.setattr(Simplified, "revision", 2)
+    assert Record(folder).stale
+    assert overview(tmp_path)[0]["state"] == "stale"
+    assert execute(tiny(), tmp_path).folder != folder  # the new revision runs anew beside it
+
+
+LIMIT = """
+import resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+sys.argv = ["engram", *sys.argv[2:]]
+from engram.cli import main
+main()
+"""
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(home: Path) -> None:
+    """A limit on file size stands in for a full disk: the write fails in the same place."""
+    run = ["run", "birth.joint", "--scale", "smoke"]
+    failed = subprocess.run([sys.executable, "-c", LIMIT, "3000", *run], capture_output=True, text=True, check=False)
+    assert failed.returncode == 2, failed.stderr
+    assert "cannot write" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    (record,) = all_records(home)
+    assert record.rows  # what was written is readable
+    done = subprocess.run([sys.executable, "-m", "engram", *run], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert Record(record.folder).finished
+
+
+def test_models_of_stored_steps(tiny: Tiny, tmp_path: Path) -> None:
+    record = execute(tiny(), tmp_path)
+    assert record.snapshot_steps == [0, 1, 2, 4, 6]
+    first = tiny().model.init(65, 24, 0)
+    assert all(torch.equal(record.model(0).weights[name], first[name]) for name in first)
+    last = record.model()
+    assert not torch.equal(last.weights["W_O2"], first["W_O2"])
+    assert torch.equal(last.weights["E"], first["E"])
+    assert last([1, 2, 3]).attention1.shape == (1, 3, 3)
+    with pytest.raises(EngramError, match=r"no weights of step 3; stored steps: \[0, 1, 2, 4, 6\]"):
+        record.model(3)
+
+
+def test_columns(tiny: Tiny, tmp_path: Path) -> None:
+    record = execute(tiny(probe_every=2), tmp_path)
+    assert record.column("loss.in_context").shape == (7,)
+    assert np.isnan(record.column("recall.W_O2")).tolist() == [False, True, False, True, False, True, False]
+    steps, values = record.curve("recall.W_O2")
+    assert steps.tolist() == [0, 2, 4, 6]
+    assert len(values) == 4
+    with pytest.raises(EngramError, match=r"did you mean recall.W_O2"):
+        record.column("recall.W_02")
+
+
+def test_rows_hold_seven_digits_and_null() -> None:
+    assert line_of({"step": 3, "x": 0.123456789, "y": float("nan")}) == b'{"step": 3, "x": 0.1234568, "y": null}\n'
+
+
+def test_finding_and_comparing_runs(tiny: Tiny, tmp_path: Path) -> None:
+    one, two = execute(tiny(seed=1), tmp_path), execute(tiny(seed=2, lr=0.1), tmp_path)
+    assert find(one.id, tmp_path).id == find("-s1-", tmp_path).id == one.id
+    assert find("last", tmp_path).id == two.id
+    with pytest.raises(EngramError, match="could be"):
+        find("bigram", tmp_path)
+    with pytest.raises(EngramError, match="no run 'nothing'"):
+        find("nothing", tmp_path)
+    fields = {row["field"]: (row["a"], row["b"]) for row in diff(one, two)}
+    assert fields["plan.optimiser.lr"] == (0.2, 0.1)
+    assert fields["seed"] == (1, 2)
+    assert not any(name.startswith(("task", "model", "env.torch")) for name in fields)
+    assert diff(one, one) == []
+    remove(one)
+    assert [r.id for r in all_records(tmp_path)] == [two.id]

@@ -1,0 +1,69 @@
+"""What the documents say is true: paths exist, Python examples run, the ledger is the one of the committed records."""
+
+import doctest
+import json
+import pkgutil
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import engram
+from engram.experiments import matching
+from engram.ledger import ledger, markdown
+from engram.records import Record
+from engram.records.files import COMMITTED
+from engram.records.shelf import all_records
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("document", ["README.md", "NOTATION.md", "LOG.md"])
+def test_every_path_in_a_document_exists(document: str) -> None:
+    for path in re.findall(r"\]\(([^)#]+)\)", (ROOT / document).read_text()):
+        assert (ROOT / path).exists(), path
+
+
+def test_python_of_the_readme_runs(home: Path) -> None:
+    for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_commands_of_the_readme_are_known() -> None:
+    from engram.cli import app
+
+    for line in re.findall(r"^engram (.*?)(?:#.*)?$", README, flags=re.MULTILINE):
+        app.parse_args(line.split(), exit_on_error=False, print_error=False)
+    targets = re.findall(r"^make (\w+)", README, flags=re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text()
+    assert targets == ["birth", "test"]
+    assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
+
+
+def test_doctests() -> None:
+    modules = [info.name for info in pkgutil.walk_packages(engram.__path__, "engram.") if "__main__" not in info.name]
+    results = [doctest.testmod(import_module(name)) for name in modules]
+    assert sum(result.failed for result in results) == 0
+
+
+def test_ledger_is_generated_from_committed_records() -> None:
+    assert (ROOT / "LEDGER.md").read_text() == markdown(ledger(matching(()), [COMMITTED]))
+
+
+def test_committed_records_are_whole_and_small() -> None:
+    records = all_records(COMMITTED)
+    assert records
+    for record in records:
+        assert record.finished
+        assert not record.stale
+        assert "pid" not in json.dumps(record.env)
+        assert isinstance(Record(record.folder).rows[-1]["step"], int)
+    assert sum(file.stat().st_size for file in COMMITTED.rglob("*") if file.is_file()) < 10e6
+
+
+def test_nothing_speaks_of_a_machine() -> None:
+    """No absolute machine paths in what is shipped."""
+    for file in [*ROOT.glob("*.md"), *(ROOT / "src").rglob("*.py"), *COMMITTED.rglob("*.json")]:
+        assert not re.search(r"(^|[\s\"'(=])/(work|root|home|tmp)/", file.read_text()), file

@@ -1,6 +1,7 @@
 """What a run has come to: progress, speed, time left, births. Terminal and report say it the same way."""
 
 import time
+from collections import deque
 from dataclasses import dataclass, field
 
 from engram.records import Spec, Train
@@ -12,21 +13,18 @@ LEVELS = (0.5, 0.9)
 
 @dataclass
 class Progress:
-    """Follows the rows of one run. Stored rows that arrive in the first moment do not count for speed."""
+    """Follows the rows of one run. Speed is that of the last rows: stored ones and a slow start are soon forgotten."""
 
     spec: Spec
     step: int = 0
     latest: Row = field(default_factory=dict)
     births: dict[tuple[str, float], int] = field(default_factory=dict)
-    _began: float | None = None
-    _first: int = 0
+    _recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=30))
 
     def see(self, row: Row) -> list[str]:
         """Take in a row; returns a sentence for each memory that was just born."""
-        now = time.monotonic()
-        if self._began is None or now - self._began < 0.05:
-            self._began, self._first = now, row["step"]
         self.step = row["step"]
+        self._recent.append((time.monotonic(), self.step))
         self.latest |= {name: value for name, value in row.items() if value is not None}
         return [
             self._born(column, level) for column in MEMORIES for level in LEVELS if self._is_new(row, column, level)
@@ -41,19 +39,22 @@ class Progress:
         return f"{MEMORIES[column]} {verb} at step {self.step} (recall {self.latest[column]:.2f} > {level})"
 
     @property
+    def seconds_per_step(self) -> float | None:
+        """None until two rows have come with time between them."""
+        (began, first), (now, last) = self._recent[0], self._recent[-1]
+        return (now - began) / (last - first) if last > first and now - began > 0.05 else None
+
+    @property
     def seconds_left(self) -> float | None:
-        """An estimate from the steps taken so far."""
-        taken = self.step - self._first
-        if self._began is None or taken < 2:
-            return None
-        return (time.monotonic() - self._began) / taken * (self.spec.steps - self.step)
+        pace = self.seconds_per_step
+        return None if pace is None else pace * (self.spec.steps - self.step)
 
     @property
     def tokens_per_second(self) -> float | None:
-        taken = self.step - self._first
-        if self._began is None or taken < 2 or not isinstance(self.spec, Train):
+        pace = self.seconds_per_step
+        if pace is None or not isinstance(self.spec, Train):
             return None
-        return taken * self.spec.plan.batch * self.spec.task.T / (time.monotonic() - self._began)
+        return self.spec.plan.batch * self.spec.task.T / pace
 
 
 def birth_summary(births: dict[tuple[str, float], int]) -> list[str]:

@@ -55,6 +55,19 @@ def test_sequences_follow_their_law(task: Bigram, seed: int, step: int) -> None:
             assert {q for q, _ in pairs} <= set(task.fixed_triggers.tolist())
 
 
+@pytest.mark.parametrize("task", [Bigram(K=3, T=60), Bigram(K=2, T=60, triggers="fixed")])
+def test_groups_count_visits_of_triggers(task: Bigram) -> None:
+    """By hand: a token is a trigger of a sequence if it is among the pairs drawn first from the same stream."""
+    batch, (triggers, outputs) = task.sample(5, 2, 30), task.draw_pairs(generator(5, "data", 2), 30)
+    for b, tokens in enumerate(batch.tokens.tolist()):
+        output = dict(zip(triggers[b].tolist(), outputs[b].tolist(), strict=True))
+        for t, z in enumerate(tokens):
+            visit = tokens[: t + 1].count(z) if z in output else 0
+            group = {0: "global", 1: "first"}.get(visit, "in_context")
+            assert [name for name, mask in batch.groups.items() if mask[b, t]] == [group]
+            assert visit == 0 or batch.targets[b, t] == output[z]
+
+
 def test_batches_of_different_steps_and_seeds_differ() -> None:
     task = Bigram()
     base = task.sample(0, 0, 4).tokens
@@ -88,9 +101,10 @@ def test_triggers_and_outputs_match_their_laws(outputs: str, no_repeat: bool) ->
     task = Bigram.model_validate({"K": 1, "outputs": outputs, "no_repeat": no_repeat})
     triggers, drawn = task.draw_pairs(generator(0, "test"), 60_000)
     assert _p_value(np.bincount(triggers[:, 0], minlength=65), task.table.unigram) > 1e-4
-    q = task.table.ranks[0]
-    assert _p_value(np.bincount(drawn[triggers == q], minlength=65), task.output_law[q]) > 1e-4
-    assert task.output_law[q, q] == (0 if no_repeat else task.output_law[q, q])
+    q = task.table.ranks[1]  # 'e', which the text doubles
+    law = task.table.bigram[q].copy() if outputs == "bigram" else np.full(65, 1 / 65)
+    law[q] = 0 if no_repeat else law[q]
+    assert _p_value(np.bincount(drawn[triggers == q], minlength=65), law / law.sum()) > 1e-4
 
 
 def test_random_triggers_are_distinct_draws_in_order() -> None:

@@ -52,6 +52,7 @@ def test_only_code_that_makes_numbers_changes_the_identity(mine: Path) -> None:
         ("import nothing_like_this", "cannot be loaded: ModuleNotFoundError"),
         (MINE.read_text().replace('"first": ~again', '"fist": ~again'), "first"),
         (MINE.read_text().replace("% self.L]", "% self.L] + 20"), "tokens must lie in 0"),
+        (MINE.read_text().replace("~again}", "again}").replace("batch=64", 'batch=64, loss="all"'), "one group only"),
     ],
 )
 def test_a_broken_file_says_what_is_wrong(mine: Path, text: str, says: str) -> None:

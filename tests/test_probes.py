@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from engram.models import Model, Simplified, Weights
-from engram.models.construct import plant
+from engram.embeddings import directions
+from engram.models import Model, Simplified, Trace, Weights
+from engram.models.construct import plant, plant_bigram
 from engram.probes.attention import attention
 from engram.probes.recall import kl_W_F, memories, recall, scores_W_K1, scores_W_K2, scores_W_O2
-from engram.tasks import Bigram
+from engram.tasks import Batch, Bigram
 
 MODEL, TASK = Simplified(d=1024, scale="unit", blocks=("attention", "attention", "linear")), Bigram(K=5, T=128)
 
@@ -63,6 +64,35 @@ def test_kl_of_W_F() -> None:
     assert kl_W_F(zero, pi_b, only) == pytest.approx(np.log(65) - TASK.table.row_entropies[7], abs=1e-6)
 
 
+def test_planted_bigram_is_near_the_ceiling_of_its_probe() -> None:
+    """With random embeddings of width 4096 the planted W_F leaves a tenth of the KL that W_F = 0 has."""
+    model = Simplified(d=4096, scale="unit", blocks=("attention", "attention", "linear"))
+    w = {name: directions("gaussian/d", 65, 4096, 0, name) for name in ("E", "U")}
+    w["W_F"] = plant_bigram(w, TASK.table.bigram)
+    assert model.names[-1] == "W_F"
+    assert kl_W_F(w, TASK.table.bigram, np.ones(65, dtype=bool)) < 0.1 * 2.265
+
+
+def test_attention_probes_by_hand() -> None:
+    """a b a b with trigger a: every share is a count that can be done on paper."""
+    tokens = np.array([[0, 1, 0, 1, 0]])
+    again = np.array([[False, False, True, False, True]])
+    first = np.array([[True, False, False, False, False]])
+    batch = Batch(tokens, np.roll(tokens, -1), {"in_context": again, "first": first, "global": ~again & ~first})
+    looks1, looks2 = [0, 0, 0, 1, 3], [0, 0, 1, 0, 2]  # where each position attends most
+    one_hot = [torch.eye(5)[looks][None] for looks in (looks1, looks2)]
+    x = torch.zeros(1, 5, 1)
+    trace = Trace(x, one_hot[0], one_hot[0], x, one_hot[1], one_hot[1], x, None, x)
+    found = attention(trace, batch)
+    assert found["attention.previous"] == 0.5  # after a trigger: t=1 looks at 0, t=3 looks at 1, not 2
+    assert found["attention.induction"] == 0.5  # t=2 looks at 1 (after a), t=4 looks at 2 (after b)
+    assert found["attention.chain"] == 0.5  # layer 1 looks back at 1, but not at 2
+
+
+def test_one_fixed_trigger_has_nothing_to_compete_with() -> None:
+    assert np.isnan(memories(Simplified(d=8).init(65, 70, 0), np.array([3]))["recall.W_K2"])
+
+
 def test_attention_probes_at_ceiling_and_at_chance(planted: Weights) -> None:
     batch = TASK.sample(0, 0, 8)
     best = attention(Model(MODEL, planted)(batch.tokens), batch)
@@ -70,4 +100,4 @@ def test_attention_probes_at_ceiling_and_at_chance(planted: Weights) -> None:
     assert best["attention.induction"] > 0.95
     assert best["attention.chain"] > 0.95
     chance = attention(Model(MODEL, MODEL.init(TASK.N, TASK.T, 1))(batch.tokens), batch)
-    assert all(value < 0.35 for value in chance.values())
+    assert all(value < 0.2 for value in chance.values())

@@ -18,12 +18,14 @@ from filelock import FileLock
 from engram.errors import EngramError, Interrupted
 from engram.execute import execute
 from engram.models import Simplified
+from engram.probes.recall import kl_W_F, recall, scores_W_K2
 from engram.records import Record, Train
 from engram.records import writer as writer_module
 from engram.records.compare import diff
 from engram.records.encode import encode
 from engram.records.files import line_of
 from engram.records.shelf import all_records, find, overview, remove
+from engram.tasks import Batch, Bigram
 
 Tiny = Callable[..., Train]
 RUN = """
@@ -55,9 +57,35 @@ def test_same_spec_same_bytes(tiny: Tiny, tmp_path: Path) -> None:
     assert content(one) == content(two)
 
 
-def test_data_do_not_depend_on_the_model(tiny: Tiny) -> None:
-    wide = tiny().model_copy(update={"model": Simplified(d=32)})
-    assert np.array_equal(tiny().task.sample(0, 3, 4).tokens, wide.task.sample(0, 3, 4).tokens)
+def test_data_depend_on_neither_model_nor_probes(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokens that two trainings with different models and probe intervals really saw."""
+    seen: dict[str, list[bytes]] = {"a": [], "b": []}
+    sample = Bigram.sample
+    for home, spec in {"a": tiny(), "b": tiny(probe_every=1).model_copy(update={"model": Simplified(d=9)})}.items():
+
+        def spy(task: Bigram, seed: int, step: int, batch: int, kept: list[bytes] = seen[home]) -> Batch:
+            drawn = sample(task, seed, step, batch)
+            if step < 2**40:  # probes have sequences of their own
+                kept.append(drawn.tokens.tobytes())
+            return drawn
+
+        monkeypatch.setattr(Bigram, "sample", spy)
+        execute(spec, tmp_path / home)
+    assert len(seen["a"]) == 7
+    assert seen["a"] == seen["b"]
+
+
+def test_fixed_triggers_reach_the_probes(tiny: Tiny, tmp_path: Path) -> None:
+    """Rows of a run with fixed triggers: W_K2 competes among them, W_F is not asked for them."""
+    task = Bigram(K=4, T=24, triggers="fixed", offset=2)
+    model = Simplified(d=16, blocks=("attention", "attention", "linear"))
+    record = execute(tiny(loss="all").model_copy(update={"task": task, "model": model}), tmp_path)
+    w, triggers = record.model().weights, task.fixed_triggers
+    assert triggers is not None
+    assert record.rows[-1]["recall.W_K2"] == pytest.approx(recall(scores_W_K2(w, torch.tensor(triggers.tolist()))))
+    asked = np.ones(65, dtype=bool)
+    asked[triggers] = False
+    assert record.rows[-1]["kl.W_F"] == pytest.approx(kl_W_F(w, task.table.bigram, asked), rel=1e-5)
 
 
 def test_killed_at_random_points_and_resumed_gives_the_same_bytes(tiny: Tiny, tmp_path: Path) -> None:

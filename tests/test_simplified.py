@@ -85,6 +85,13 @@ def test_first_values_have_the_stated_variance(scale: Any, expected: dict[str, f
         assert abs(w[name].mean().item()) < 4 * math.sqrt(variance / w[name].numel())
 
 
+def test_layers_of_standard_scale_are_uniform() -> None:
+    w = Simplified(d=64).init(500, 10, 0)["W_K1"]
+    assert 0.99 / 8 < w.abs().max().item() <= 1 / 8
+    below = [(w < edge / 8).double().mean().item() for edge in (-0.5, 0.0, 0.5)]
+    assert below == pytest.approx([0.25, 0.5, 0.75], abs=0.03)
+
+
 def test_first_values_of_a_matrix_do_not_depend_on_the_others() -> None:
     without, with_F = Simplified(d=8).init(5, 6, 3), Simplified(d=8, blocks=LINEAR).init(5, 6, 3)
     assert set(with_F) - set(without) == {"W_F"}
@@ -110,7 +117,9 @@ def test_planted_bigram_memory_is_exact_for_orthonormal_embeddings() -> None:
     table, eye, left_out = Bigram().table, torch.eye(65, dtype=torch.float64), np.arange(65) == 1
     W_F = plant_bigram({"E": eye, "U": eye}, table.bigram, least=1e-5, left_out=left_out)
     logits = (eye @ W_F.T @ eye.T).numpy()  # row k: U W_F e_k
-    assert np.allclose(logits[~left_out], np.log(np.maximum(table.bigram, 1e-5))[~left_out])
+    expected = np.log(np.maximum(table.bigram, 1e-5))
+    expected -= expected.mean(axis=1, keepdims=True)
+    assert np.allclose(logits[~left_out], expected[~left_out])
     assert not logits[left_out].any()
 
 

@@ -65,7 +65,7 @@ def run(
     experiment = find_experiment(name)
     specs = specs_of(experiment, scale, seeds, settings or {})
     records = run_all(specs, home(), choose_device(device)[0], on_row)
-    claims = [entry.to_json() for entry in entries_of(experiment, records, scale)]
+    claims = [entry.to_json() for entry in entries_of(experiment, records, scale, settings=settings)]
     stem = "-".join([experiment.name, scale, *(f"{field}={value}" for field, value in (settings or {}).items())])
     figures = draw({stem.replace("/", "_"): experiment.figure(records)})
     return Result(experiment, scale, time.monotonic() - began, claims, records, figures)

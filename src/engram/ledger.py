@@ -1,8 +1,9 @@
 """The ledger: every claim of every experiment, decided from records. Runs nothing."""
 
+import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +20,48 @@ Index = dict[str, Record]
 
 @dataclass(frozen=True)
 class Entry:
-    """A claim and where its numbers come from. Without enough records there is no claim, only its sentence."""
+    """A claim and where its numbers come from. Without records there is no claim, only its sentence."""
 
     id: str
     statement: str
     experiment: Experiment
-    scale: Scale | None
-    claim: Claim | None
-    stale: bool
+    scale: Scale | None = None
+    claim: Claim | None = None
+    stale: bool = False
+    diverged: tuple[int, ...] = ()  # seeds whose run ended before its time: they may not silently leave the mean
+    settings: dict[str, Any] = field(default_factory=dict)  # fields set otherwise than the experiment does
 
     @property
     def verdict(self) -> str:
-        return self.claim.verdict if self.claim else "missing"
+        """The claim's verdict; it cannot agree on too few seeds, nor when a seed diverged."""
+        if self.claim is None or self.scale is None:
+            return "missing"
+        weak = self.diverged or not self.claim.has_seeds(LEAST_SEEDS[self.scale])
+        return "inconclusive" if weak and self.claim.verdict == "agrees" else self.claim.verdict
+
+    @property
+    def command(self) -> str:
+        words = [self.experiment.command]
+        words += [f"--scale {self.scale}"] if self.scale else []
+        words += [f"--seeds {self.claim.n}"] if self.claim else []
+        changes = [f"{name}={json.dumps(value)}" for name, value in self.settings.items()]
+        return " ".join([*words, *(["--set", *changes] if changes else [])])
 
     def to_json(self) -> dict[str, Any]:
-        at_scale = f" --scale {self.scale}" if self.scale else ""
-        head = {
+        numbers = _measure_json(self.claim.deciding) if self.claim else dict.fromkeys(NUMBERS)
+        return numbers | {
             "id": self.id,
             "statement": self.statement,
             "source": self.claim.source if self.claim else None,
-        }
-        where = {
             "experiment": self.experiment.name,
             "scale": self.scale,
             "verdict": self.verdict,
             "stale": self.stale,
+            "diverged": list(self.diverged),
+            "settings": self.settings,
+            "measures": [_measure_json(measure) for measure in self.claim.measures] if self.claim else [],
+            "command": self.command,
         }
-        numbers = _measure_json(self.claim.deciding) if self.claim else dict.fromkeys(NUMBERS)
-        parts = [_measure_json(measure) for measure in self.claim.measures] if self.claim else []
-        seeds = f" --seeds {self.claim.n}" if self.claim else ""
-        return numbers | head | where | {"measures": parts, "command": f"{self.experiment.command}{at_scale}{seeds}"}
 
 
 NUMBERS = ("name", "predicted", "measured", "interval", "n", "verdict")
@@ -70,10 +83,19 @@ def _finite(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
-def entries_of(experiment: Experiment, records: Sequence[Record], scale: Scale) -> list[Entry]:
+def entries_of(
+    experiment: Experiment,
+    records: Sequence[Record],
+    scale: Scale,
+    diverged: Sequence[int] = (),
+    settings: dict[str, Any] | None = None,
+) -> list[Entry]:
     """The claims that a set of records decides."""
     stale = any(record.stale for record in records)
-    return [Entry(claim.id, claim.statement, experiment, scale, claim, stale) for claim in experiment.claims(records)]
+    return [
+        Entry(claim.id, claim.statement, experiment, scale, claim, stale, tuple(diverged), settings or {})
+        for claim in experiment.claims(records)
+    ]
 
 
 def ledger(experiments: Iterable[Experiment], homes: Sequence[Path]) -> list[Entry]:
@@ -83,33 +105,37 @@ def ledger(experiments: Iterable[Experiment], homes: Sequence[Path]) -> list[Ent
 
 
 def _decided(experiment: Experiment, index: Index) -> list[Entry]:
-    scales: list[Scale] = ["paper", "quick"]
-    seeds: dict[Scale, list[int]] = {scale: _complete_seeds(experiment, scale, index) for scale in scales}
-    enough: list[Scale] = [scale for scale in scales if len(seeds[scale]) >= LEAST_SEEDS[scale]]
-    some: list[Scale] = [scale for scale in scales if seeds[scale]]
+    largest_first: list[Scale] = ["paper", "quick"]
+    seeds = {scale: _ended_seeds(experiment, scale, index) for scale in largest_first}
+    whole = {scale: [seed for seed, finished in seeds[scale].items() if finished] for scale in largest_first}
+    enough: list[Scale] = [scale for scale in largest_first if len(whole[scale]) >= LEAST_SEEDS[scale]]
+    some: list[Scale] = [scale for scale in largest_first if whole[scale]]
     if not some:
-        return [Entry(id, text, experiment, None, None, False) for id, text in experiment.statements.items()]
+        return [Entry(id, text, experiment) for id, text in experiment.statements.items()]
     scale = (enough or some)[0]
-    wanted = dict.fromkeys(run_id(spec) for spec in experiment.specs(scale, seeds[scale]))
-    return entries_of(experiment, [index[id] for id in wanted], scale)
+    wanted = dict.fromkeys(run_id(spec) for spec in experiment.specs(scale, whole[scale]))
+    diverged = [seed for seed, finished in seeds[scale].items() if not finished]
+    return entries_of(experiment, [index[id] for id in wanted], scale, diverged)
 
 
-def _complete_seeds(experiment: Experiment, scale: Scale, index: Index) -> list[int]:
-    """Seeds whose Specs all have a finished record."""
-    specs = {seed: experiment.specs(scale, [seed]) for seed in range(LARGEST_SEED)}
-    return [seed for seed, needed in specs.items() if all(run_id(spec) in index for spec in needed)]
+def _ended_seeds(experiment: Experiment, scale: Scale, index: Index) -> dict[int, bool]:
+    """Seeds whose Specs have all ended, and whether all of them finished."""
+    needed = {seed: [run_id(spec) for spec in experiment.specs(scale, [seed])] for seed in range(LARGEST_SEED)}
+    return {seed: all(index[id].finished for id in ids) for seed, ids in needed.items() if set(ids) <= set(index)}
 
 
 def _index(homes: Sequence[Path]) -> Index:
-    """Finished records by the identity their Spec has today; earlier homes win, fresh records win over stale ones."""
+    """Ended records by the identity their Spec has today; earlier homes win, fresh records win over stale ones."""
     index: Index = {}
     for record in (record for home in homes for record in all_records(home)):
         try:
-            known = record.finished and index.get(run_id(record.spec))
+            if record.ended is None:
+                continue
+            known = index.get(run_id(record.spec))
+            if known is None or (known.stale and not record.stale):
+                index[run_id(record.spec)] = record
         except EngramError:
             continue  # `engram runs ls` names broken records
-        if record.finished and (not known or (known.stale and not record.stale)):
-            index[run_id(record.spec)] = record
     return index
 
 

@@ -45,7 +45,7 @@ def run_all(specs: Sequence[Spec], home: Path, device: str, on_row: OnRow) -> li
     if len(unfinished) <= 1 or device != "cpu":
         return _one_by_one(specs, home, device, on_row)
     _in_processes(unfinished, home, on_row)
-    return [Record(home.resolve() / run_id(spec)) for spec in specs]
+    return [execute(spec, home) for spec in specs]  # all ended: reads them, and refuses one that diverged
 
 
 def _done(spec: Spec, home: Path) -> bool:

@@ -59,7 +59,7 @@ def train(
     for step in range(start, plan.steps + 1):
         batch = task.sample(seed, step, plan.batch)
         if step == start:
-            batch.check(task)
+            batch.check(task, plan.loss)
         names = plan.trained_at(step) if step < plan.steps else ()
         measured = gradients(model, w, batch, plan.loss, names)
         if measured.positions and not isfinite(measured.metrics["loss"]):

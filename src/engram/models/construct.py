@@ -37,8 +37,12 @@ def plant_bigram(
     least: float = 1e-4,
     left_out: Bool[np.ndarray, " N"] | None = None,
 ) -> Float[Tensor, "d d"]:
-    """W_F of Eq. 8. Unseen bigrams have log 0 = −∞: probabilities are raised to `least` first."""
+    """W_F of Eq. 8. Unseen bigrams have log 0 = −∞: probabilities are raised to `least` first.
+
+    Each row is centred: the softmax does not see it, and random embeddings interfere far less.
+    """
     log_pi_b = torch.from_numpy(np.log(np.maximum(bigram, least))).to(w["E"].dtype)
+    log_pi_b -= log_pi_b.mean(dim=1, keepdim=True)
     if left_out is not None:
         log_pi_b[torch.from_numpy(left_out)] = 0.0
     return w["U"].T @ log_pi_b.T @ w["E"]

@@ -21,6 +21,7 @@ class Measure:
     measured: float
     interval: Interval
     n: int
+    exact_law: bool = False
 
     @classmethod
     def over_seeds(cls, name: str, values: Sequence[float], low: float = -inf, high: float = inf) -> "Measure":
@@ -30,7 +31,7 @@ class Measure:
     @classmethod
     def exact(cls, name: str, error: float, tolerance: float) -> "Measure":
         """An exact law: the error is its own interval."""
-        return cls(name, -tolerance, tolerance, error, (error, error), 1)
+        return cls(name, -tolerance, tolerance, error, (error, error), 1, exact_law=True)
 
     @property
     def verdict(self) -> Verdict:
@@ -59,6 +60,10 @@ class Claim:
     @property
     def n(self) -> int:
         return min(measure.n for measure in self.measures)
+
+    def has_seeds(self, least: int) -> bool:
+        """Whether every measure that varies with the seed has enough of them."""
+        return all(measure.exact_law or measure.n >= least for measure in self.measures)
 
 
 def decide(band: Interval, interval: Interval) -> Verdict:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from engram.errors import EngramError
 from engram.records.record import Record
 
 MEMORIES = {  # column → name a person reads
@@ -19,15 +20,13 @@ def birth(record: Record, column: str, level: float = 0.5) -> int | None:
     return int(above[0]) if len(above) else None
 
 
-def birth_or_end(record: Record, column: str, level: float = 0.5) -> int:
-    """A memory not born by the end was born later than the end: the end is the cautious stand-in. At least 1."""
-    born = birth(record, column, level)
-    return max(1, record.train.steps if born is None else born)
-
-
 def late_mean(record: Record, column: str, step: int, width: int = 30) -> float:
-    """Mean over the last `width` measured steps up to `step`."""
+    """Mean over the last `width` steps up to and with `step`, which must have been measured."""
     steps, values = record.curve(column)
+    if step not in steps:
+        raise EngramError(
+            f"record {record.id} has no {column} at step {step}; finish it: engram runs resume {record.id}"
+        )
     return float(values[(steps > step - width) & (steps <= step)].mean())
 
 

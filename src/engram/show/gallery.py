@@ -36,6 +36,6 @@ MEMORIES = (
     "the current token, W_K1 finds the previous position. A memory that recalls shows a bright diagonal."
 )
 ATTENTION = (
-    "Attention over the beginning of a sequence that training never saw. Layer 1 copies the previous token to each "
-    "position; layer 2 looks for the place after an earlier visit of the current token."
+    "Attention over the beginning of a sequence that training never saw. Layer 1 looks at the previous position (it "
+    "learns this at early positions first); layer 2 looks for the place after an earlier visit of the current token."
 )

@@ -1,6 +1,7 @@
 """Figures from records: curves of training, memories as heat maps, attention over a readable sequence."""
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import groupby
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,8 @@ def birth_curves(records: Sequence[Record]) -> Figure:
     spec = records[0].train
     seed_curves(top, records, "accuracy.in_context", INK, "in-context accuracy")
     top.axhline(1 / spec.task.N, color=MUTED, ls=":", lw=1)
-    top.text(spec.steps, 1 / spec.task.N + 0.02, f"chance {1 / spec.task.N:.3f}", color=MUTED, fontsize=8, ha="right")
+    guess = f"a guess among {spec.task.N} tokens: {1 / spec.task.N:.3f}"
+    top.text(spec.steps, 1 / spec.task.N + 0.02, guess, color=MUTED, fontsize=8, ha="right")
     top.set(ylabel="accuracy", ylim=(0, 1.02), title="Prediction in context")
     for column, name in MEMORIES.items():
         seed_curves(bottom, records, column, COLOURS[column], name)
@@ -79,9 +81,9 @@ def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, l
     measured = [record.curve(column) for record in records]
     for steps, values in measured if len(records) > 1 else []:
         ax.plot(steps, values, color=colour, lw=0.7, alpha=0.3)
-    shortest = min(len(steps) for steps, _ in measured)
-    mean = np.mean([values[:shortest] for _, values in measured], axis=0)
-    ax.plot(measured[0][0][:shortest], mean, color=colour, lw=1.8, label=label)
+    shared = reduce(np.intersect1d, [steps for steps, _ in measured])
+    mean = np.mean([values[np.isin(steps, shared)] for steps, values in measured], axis=0)
+    ax.plot(shared, mean, color=colour, lw=1.8, label=label)
 
 
 def describe(records: Sequence[Record]) -> str:
@@ -120,7 +122,11 @@ def memory_maps(record: Record, step: int | None = None) -> Figure:
     fig, axes = plt.subplots(1, 3, figsize=(12.4, 4.3))
     image = _heat(axes[0], scores_W_O2(w).numpy(), "W_O2: the token to write", "token attended to", "token written")
     _heat(axes[1], scores_W_K2(w).numpy(), "W_K2: the token to look for", "current token", "token before the key")
-    _heat(axes[2], scores_W_K1(w).numpy(), "W_K1: the position to look at", "current position t", "position s")
+    positions = _heat(
+        axes[2], scores_W_K1(w).numpy(), "W_K1: the position to look at", "current position t", "position s"
+    )
+    T = len(w["P"])
+    positions.set_extent((0.5, T - 0.5, T + 0.5, 1.5))  # rows are t = 2 … T, columns s = 1 … T − 1
     if letters:
         for ax in axes[:2]:
             label_tokens(ax, letters, size=4.5)

@@ -13,9 +13,10 @@ VERDICT_STYLE = {"agrees": "green", "disagrees": "red", "inconclusive": "yellow"
 def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
     """Each claim with its verdict, and below it one line for each measure."""
     for claim in claims:
-        origin = (
-            f" ({claim['scale']}, n={claim['n']}{', stale' if claim['stale'] else ''})" if claim["measures"] else ""
-        )
+        notes = [claim["scale"], f"n={claim['n']}", *(["stale"] if claim["stale"] else [])]
+        notes += [f"diverged seeds: {claim['diverged']}"] if claim["diverged"] else []
+        notes += ["fields set otherwise"] if claim["settings"] else []
+        origin = f" ({', '.join(notes)})" if claim["measures"] else ""
         head = Text.assemble((claim["id"], "bold"), "  ", (claim["verdict"], VERDICT_STYLE[claim["verdict"]]), origin)
         console.print(head, Text(f"  {claim['statement']}", "dim"), sep="\n")
         for part in claim["measures"]:

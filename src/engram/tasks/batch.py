@@ -22,7 +22,7 @@ class Batch:
     targets: Int[np.ndarray, "B T"]
     groups: dict[str, Bool[np.ndarray, "B T"]]
 
-    def check(self, task: "Task") -> None:
+    def check(self, task: "Task", loss: str) -> None:
         """A task of one's own may be wrong in these ways; said once, before training begins."""
         found = {"targets": self.targets, **self.groups}
         wrong = [name for name, array in found.items() if array.shape != self.tokens.shape]
@@ -33,6 +33,8 @@ class Batch:
                 f"{type(task).__name__}.sample: {', '.join(wrong) or 'tokens'}: wanted integer tokens and targets and "
                 f"a boolean mask for each of {', '.join(task.groups)}, all of shape (batch, T={task.T})"
             )
+        if loss == "all" and not (np.sum(list(self.groups.values()), axis=0) == 1).all():
+            raise EngramError(f"{type(task).__name__}.sample: for loss='all' each position must lie in one group only")
         if self.tokens.min() < 0 or max(self.tokens.max(), self.targets.max()) >= task.N:
             raise EngramError(f"{type(task).__name__}.sample: tokens must lie in 0 … N−1 = {task.N - 1}")
 

@@ -1,14 +1,15 @@
-"""The birth of an induction head: the output memory comes first, then the two attention memories, then accuracy.
+"""The birth of an induction head: the output memory first, then accuracy together with the two attention memories.
 
-The simplified two-layer transformer (section 4.2) learns W_K1, W_K2 and W_O2 jointly on the bigram task with K=5
-random triggers and uniform outputs: the joint run of Fig. 3 of "Birth of a Transformer".
+The simplified two-layer transformer learns W_K1, W_K2 and W_O2 jointly on the bigram task with K=5 random triggers and
+uniform outputs: the set-up of section 5 and Fig. 3 of "Birth of a Transformer", with nothing frozen. The least
+accuracies are not the paper's: they were set beforehand from a prototype.
 
     engram birth            one run, watched
     engram run birth.joint --seeds 5
 """
 
 from collections.abc import Iterator, Sequence
-from math import log
+from math import log, nan
 
 from matplotlib.figure import Figure
 
@@ -16,12 +17,12 @@ from engram.experiments import Scale
 from engram.learning import SGD, Plan
 from engram.models import Simplified
 from engram.records import Claim, Measure, Record, Train
-from engram.records.readings import birth_or_end, late_mean, mean_difference
+from engram.records.readings import birth, late_mean, mean_difference
 from engram.show.plots import birth_curves
 from engram.tasks import Bigram
 
 TIMES = "quick 2 min a seed, paper 12 min a seed on 2 cores"
-SOURCE = "Birth of a Transformer, section 4.2 and Fig. 3"
+SOURCE = "Birth of a Transformer, section 5 (training of the model of section 4.2)"
 CLAIMS = {
     "birth.learns": "The simplified two-layer transformer learns to predict in context.",
     "birth.output-first": "The output memory W_O2 is learned before the key memories W_K2 and W_K1.",
@@ -32,11 +33,7 @@ SIZES = {
     "quick": (256, 128, 128, 400),
     "paper": (256, 128, 512, 500),
 }  # T, d, batch, steps
-LEAST_ACCURACY = {
-    12: {12: 0.0},
-    400: {400: 0.90},
-    500: {300: 0.90, 500: 0.94},
-}  # steps of the run → at step → above
+LEAST_ACCURACY = {400: {400: 0.90}, 500: {300: 0.90, 500: 0.94}}  # steps of the run → at step → above
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
@@ -51,7 +48,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         "birth.learns",
         *(
             Measure.over_seeds(
-                f"in-context accuracy, mean of the 30 steps before {step}",
+                f"in-context accuracy, mean of the last 30 steps up to {step}",
                 [late_mean(r, "accuracy.in_context", step) for r in records],
                 low=least,
             )
@@ -62,12 +59,13 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         "birth.output-first",
         _log_ratio("W_K2", [_later(r, "recall.W_K2") for r in records]),
         _log_ratio("W_K1 (t<64)", [_later(r, "recall.W_K1.t<64") for r in records]),
-        Measure.over_seeds("highest recall of W_O2", [r.curve("recall.W_O2")[1].max() for r in records], low=0.99),
+        Measure.over_seeds("recall of W_O2 at the end", [r.curve("recall.W_O2")[1][-1] for r in records], low=0.99),
     )
-    gaps = [mean_difference(r, "recall.W_K1.t<64", "recall.W_K1", min(100, steps // 2)) for r in records]
+    late = min(100, steps // 2)
+    gaps = [mean_difference(r, "recall.W_K1.t<64", "recall.W_K1", late) for r in records]
     yield _claim(
         "birth.early-positions",
-        Measure.over_seeds("recall of W_K1, t<64 minus all, from step 100", gaps, low=0),
+        Measure.over_seeds(f"recall of W_K1, t<64 minus all, from step {late}", gaps, low=0),
     )
 
 
@@ -84,4 +82,8 @@ def _log_ratio(memory: str, values: list[float]) -> Measure:
 
 
 def _later(record: Record, column: str) -> float:
-    return log(birth_or_end(record, column) / birth_or_end(record, "recall.W_O2"))
+    """Log of the birth step of a key memory over that of W_O2; no number if the key memory was not born at all."""
+    output, key = birth(record, "recall.W_O2"), birth(record, column)
+    if key is None:
+        return nan
+    return log(max(1, key) / max(1, record.train.steps if output is None else output))

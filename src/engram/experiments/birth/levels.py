@@ -1,7 +1,7 @@
-"""What the bigram task allows: entropies of the text, and the floor of the global loss, which triggers lower.
+"""What the bigram task allows: entropies of the text, and the floor of the global loss with random triggers.
 
-A model that knows π_b exactly still loses Σ_i ν_i H(π_b(·|i)) on global positions, where ν_i counts the visits of
-token i while it is no trigger. This floor depends on the task: it is not the text's bigram entropy.
+A model that knows π_b exactly still loses Σ_i ν_i H(π_b(·|i)) / Σ_i ν_i on global positions, where ν_i counts the
+visits of token i while it is no trigger. This floor depends on the task: it is not the text's bigram entropy.
 
     engram run birth.levels --seeds 5
 """
@@ -15,10 +15,10 @@ from engram.records import Check, Claim, Measure, Record
 from engram.show.plots import levels_by_size
 
 TIMES = "quick 10 s a seed, paper 20 s a seed on 2 cores"
-SOURCE = "Birth of a Transformer, section 3 (the text's levels); derived here (the floor)"
+SOURCE = "the task of Birth of a Transformer, section 3; the levels are computed here"
 CLAIMS = {
     "birth.levels": "The text has unigram entropy 3.3128 and bigram entropy 2.4526 nats, and 1403 different bigrams.",
-    "birth.floor": "The floor of the global loss follows from occupancies and lies below the text's bigram entropy.",
+    "birth.floor": "With random triggers the floor of the global loss lies below the text's bigram entropy.",
 }
 TEXT = Check(law="bigram.text_levels")
 LEVELS = {"entropy.unigram": (3.3128, 5e-5), "entropy.bigram": (2.4526, 5e-5), "bigrams": (1403, 0.5)}

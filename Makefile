@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
+.DELETE_ON_ERROR:
 .PHONY: birth test check setup ledger
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
@@ -36,9 +37,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/.core
 
-# A browser for the tests of the report; where it cannot be had, these tests skip with a reason.
+# A browser for the tests of the report; where it cannot be had, these tests skip with a reason (and fail in CI).
 $(VENV)/.browser: | $(VENV)/.dev
-	@command -v chromium-headless-shell chromium google-chrome >/dev/null \
-	 || (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium-headless-shell) >/dev/null 2>&1 \
-	 || echo "no browser: tests of the report in a browser will be skipped"
-	@touch $@
+	@for name in chromium-headless-shell chromium google-chrome; do command -v $$name >/dev/null && touch $@ && exit 0; done; \
+	 (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium-headless-shell) >/dev/null 2>&1 \
+	 && touch $@ || echo "no browser: tests of the report in a browser will be skipped"

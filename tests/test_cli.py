@@ -14,7 +14,8 @@ import pytest
 
 from engram.cli import main
 from engram.records import Record
-from engram.records.shelf import all_records
+from engram.records.shelf import all_records, being_written
+from engram.records.spec import run_id
 
 SMOKE = ["run", "birth.joint", "--scale", "smoke"]
 
@@ -143,8 +144,8 @@ def test_birth_at_smoke_size_tells_its_story(
     stamp = all_records(home)[0].folder.joinpath("rows.jsonl").stat().st_mtime_ns
     assert engram(capsys, "birth")[1] == out  # the stored run, at once
     assert all_records(home)[0].folder.joinpath("rows.jsonl").stat().st_mtime_ns == stamp
-    seeds = [Record(Path(answer(capsys, "birth", "--fresh")["records"][0])).train.seed for _ in range(2)]
-    assert seeds == [1, 2]
+    (home / run_id(joint.specs("quick", [1])[0])).mkdir()  # begun elsewhere and not finished: not a fresh seed
+    assert Record(Path(answer(capsys, "birth", "--fresh")["records"][0])).train.seed == 2
 
 
 BAD = [
@@ -152,7 +153,14 @@ BAD = [
     (["run", "./nothing.py"], "cannot read nothing.py"),
     (["run", "birth.joint", "--scale", "huge"], "allowed are smoke, quick, paper"),
     (["run", "birth.joint", "--seeds", "0"], "at least one seed"),
-    (["run", "birth.joint", "--seeds", "many"], "seeds"),
+    (["run", "birth.joint", "--seeds", "many"], "whole number"),
+    (["run", "birth.joint", "--seeds", "2.4"], "whole number"),
+    (["verify", "--scale", "huge"], "allowed are smoke, quick, paper"),
+    (["ledger", "--markdown", "--json"], "choose one"),
+    ([*SMOKE, "--set", "task.revision=7"], "no field of a Spec"),
+    ([*SMOKE, "--set", "task.corpus=latin.txt"], "not UTF-8"),
+    ([*SMOKE, "--set", 'plan.trained=["W_O2", "W_O2"]'], "named twice"),
+    (["report", "nothing", "-o", "."], "no run 'nothing'"),
     (["run", "birth.joint", "--device", "tpu"], "allowed are auto, cuda, mps, cpu"),
     (["run", "birth.joint", "--engine", "moon"], "engine local"),
     ([*SMOKE, "--set", "task.K"], "FIELD=VALUE"),
@@ -177,12 +185,35 @@ def test_bad_input_is_one_line_and_exit_code_2(
 ) -> None:
     Path("empty.txt").write_text("")
     Path("one.txt").write_text("aaaa")
+    Path("latin.txt").write_bytes("für".encode("latin-1"))
     code, out, err = engram(capsys, *words)
     assert (code, out) == (2, "")
     last = err.strip().splitlines()[-1]
     assert last.startswith("engram: ")
     assert says in last
     assert "Traceback" not in err
+
+
+def test_an_unreadable_home_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, home: Path) -> None:
+    from engram.errors import explain_crash
+
+    told = explain_crash(PermissionError(13, "Permission denied", "runs"))
+    assert told == "cannot use runs (Permission denied); check it, or set ENGRAM_HOME to another folder"
+    assert "lower plan.batch" in explain_crash(MemoryError())
+
+
+def test_a_field_that_no_claim_of_the_experiment_fits(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another loss has other columns: no claims, plain curves, and the run is kept."""
+    found = answer(capsys, *SMOKE, "--set", "plan.loss=global")
+    assert found["claims"] == []
+    assert len(found["figures"]) == 4
+
+
+def test_figures_are_the_same_bytes_each_time(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [Path(path) for path in answer(capsys, *SMOKE)["figures"]]
+    before = [file.read_bytes() for file in files]
+    answer(capsys, *SMOKE)
+    assert [file.read_bytes() for file in files] == before
 
 
 def test_unwritable_home(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -219,18 +250,47 @@ def test_ctrl_c_saves_says_how_to_go_on_and_resumes_to_the_same_bytes(home: Path
     assert rows.read_bytes() == (expected.folder / "rows.jsonl").read_bytes()
 
 
-def test_ctrl_c_with_many_runs_keeps_them_all(home: Path) -> None:
-    run = start(*SMOKE, "--seeds", "3", "--set", "plan.steps=3000", start_new_session=True)
+@pytest.mark.parametrize("to_all", [True, False], ids=["terminal", "parent only"])
+def test_ctrl_c_with_many_runs_keeps_them_all_and_begins_no_other(home: Path, to_all: bool) -> None:
+    run = start(*SMOKE, "--seeds", "4", "--set", "plan.steps=30000", start_new_session=True)
     while len([r for r in all_records(home) if len(r.rows) > 5]) < 2:
         assert run.poll() is None, run.communicate()
         time.sleep(0.05)
-    os.killpg(run.pid, signal.SIGINT)
+    os.killpg(run.pid, signal.SIGINT) if to_all else run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
-    assert "engram runs resume" in err
+    assert "go on with: the same command" in err
     assert "Traceback" not in err
-    saved = [record for record in all_records(home) if (record.folder / "state.safetensors").exists()]
-    assert len(saved) == 2
+    assert [(record.folder / "state.safetensors").exists() for record in all_records(home)] == [True, True]
+
+
+def test_workers_end_with_a_parent_that_was_killed(home: Path) -> None:
+    run = start(*SMOKE, "--seeds", "2", "--set", "plan.steps=30000")
+    while len([r for r in all_records(home) if len(r.rows) > 5]) < 2:
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.05)
+    run.kill()
+    run.communicate()
+    limit = time.monotonic() + 30
+    while any(being_written(record) for record in all_records(home)):
+        assert time.monotonic() < limit, "a worker goes on without its parent"
+        time.sleep(0.1)
+    assert all((record.folder / "state.safetensors").exists() for record in all_records(home))
+
+
+def test_a_resumed_run_keeps_its_threads(home: Path) -> None:
+    words = [*SMOKE, "--set", "plan.steps=2000"]
+    run = start(*words)
+    while not any(len(record.rows) > 5 for record in all_records(home)):
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    run.communicate()
+    (first,) = all_records(home)
+    many = start(*words, "--seeds", "2")
+    many.communicate()
+    assert many.returncode == 0
+    assert len({sitting["threads"] for sitting in Record(first.folder).env["sittings"]}) == 1
 
 
 def test_two_processes_on_one_run(home: Path) -> None:
@@ -246,10 +306,11 @@ def test_two_processes_on_one_run(home: Path) -> None:
     assert first.returncode == 130
 
 
-def test_a_terminal_sees_bars() -> None:
+@pytest.mark.parametrize("seeds", ["1", "3"])
+def test_a_terminal_sees_the_live_view(home: Path, seeds: str) -> None:
     """In a pseudo-terminal the live view draws; elsewhere there are plain lines without escape codes."""
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "engram", *SMOKE, "--set", "plan.steps=60"]
+    command = [sys.executable, "-m", "engram", *SMOKE, "--set", "plan.steps=60", "--seeds", seeds]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=slave, env=os.environ | {"TERM": "xterm"})
     os.close(slave)
     drawn = b""
@@ -259,5 +320,5 @@ def test_a_terminal_sees_bars() -> None:
     except OSError:  # the terminal closes with the process
         assert process.wait() == 0
     os.close(master)
-    assert b"in-context accuracy" in drawn
+    assert (b"in-context accuracy" if seeds == "1" else b"seed 2") in drawn
     assert b"\x1b[" in drawn

@@ -43,7 +43,10 @@ def test_commands_of_the_readme_are_known() -> None:
 
 
 def test_doctests() -> None:
-    modules = [info.name for info in pkgutil.walk_packages(engram.__path__, "engram.") if "__main__" not in info.name]
+    modules = [
+        "engram",
+        *(info.name for info in pkgutil.walk_packages(engram.__path__, "engram.") if "__main__" not in info.name),
+    ]
     results = [doctest.testmod(import_module(name)) for name in modules]
     assert sum(result.failed for result in results) == 0
 

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,11 @@ import pytest
 import torch
 from filelock import FileLock
 
+from engram import execute as execute_module
 from engram.errors import EngramError, Interrupted
 from engram.execute import execute
+from engram.experiments import matching
+from engram.ledger import ledger
 from engram.models import Simplified
 from engram.probes.recall import kl_W_F, recall, scores_W_K2
 from engram.records import Record, Train
@@ -24,6 +28,7 @@ from engram.records import writer as writer_module
 from engram.records.compare import diff
 from engram.records.encode import encode
 from engram.records.files import line_of
+from engram.records.pack import pack
 from engram.records.shelf import all_records, find, overview, remove
 from engram.tasks import Batch, Bigram
 
@@ -35,6 +40,7 @@ import torch
 torch.set_num_threads(1)
 from engram.records import writer
 writer.SECONDS_BETWEEN_STATES = float(sys.argv[3])
+from engram import execute as execute_module
 from engram.execute import execute
 from engram.records.encode import decode
 execute(decode(json.loads(sys.argv[1])), Path(sys.argv[2]))
@@ -174,7 +180,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "spec changed": (rewrite("spec.json", b'"K": 3', b'"K": 4'), "spec.json"),
     "spec unreadable": (lambda folder: (folder / "spec.json").write_text("{"), "spec.json"),
     "spec empty": (lambda folder: (folder / "spec.json").write_text(""), "spec.json"),
-    "digest unreadable": (lambda folder: (folder / "digest.json").write_text("[]"), "digest.json is missing"),
+    "digest unreadable": (lambda folder: (folder / "digest.json").write_text("[]"), "digest.json is unreadable"),
+    "digest without end": (lambda folder: (folder / "digest.json").write_text("{}"), "digest.json is unreadable"),
+    "rows lost": (lambda folder: (folder / "rows.jsonl").unlink(), "rows.jsonl is missing"),
 }
 
 
@@ -191,6 +199,61 @@ def test_damage_is_noticed_and_nothing_is_overwritten(
         assert "engram runs rm" in str(error.value)
     assert {file.name: file.read_bytes() for file in folder.glob("*.json*")} == before
     assert overview(tmp_path)[0]["state"] not in ("finished", "part-done")
+
+
+def test_one_broken_record_does_not_take_down_the_others(tiny: Tiny, home: Path) -> None:
+    good, bad = execute(tiny(seed=1), home), execute(tiny(seed=2), home)
+    packed = pack(good, home, weights=False)  # over itself: rows.jsonl.gz beside rows.jsonl
+    (packed / "rows.jsonl.gz").write_bytes(b"\x1f\x8b nonsense")
+    (bad.folder / "env.json").write_text("{}")
+    (bad.folder / "snapshots" / "notes.safetensors").write_text("")
+    states = [row["state"] for row in overview(home)]
+    assert len(states) == 2
+    assert any("unreadable" in state for state in states)
+    assert ledger(matching(()), [home]) is not None
+    with pytest.raises(EngramError, match=r"env.json is unreadable"):
+        diff(bad, bad)
+    assert bad.snapshot_steps == [0, 1, 2, 4, 6]
+
+
+def test_a_changed_snapshot_is_noticed(tiny: Tiny, tmp_path: Path) -> None:
+    record = execute(tiny(), tmp_path)
+    path = record.folder / "snapshots" / "000006.safetensors"
+    path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\0")
+    with pytest.raises(EngramError, match="does not match the digest"):
+        Record(record.folder).model()
+
+
+def test_a_folder_that_is_no_run_is_not_touched(home: Path) -> None:
+    (home / "notes").mkdir(parents=True)
+    assert all_records(home) == []
+    with pytest.raises(EngramError, match="no run 'notes'"):
+        find("notes", home)
+
+
+def test_a_run_finished_by_another_in_the_last_moment_is_kept(tiny: Tiny, tmp_path: Path) -> None:
+    """The other process ends between our look and our lock: the finished record is read, not written again."""
+    spec = tiny()
+    ended = execute(spec, tmp_path / "other").folder
+
+    def finish_elsewhere(device: str) -> dict[str, object]:
+        shutil.copytree(ended, tmp_path / "here" / ended.name)
+        return {"threads": 1, "device": device}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execute_module, "environment", finish_elsewhere)
+        record = execute(spec, tmp_path / "here")
+    assert content(record) == content(Record(ended))
+
+
+def test_timing_never_blocks_a_resume(tiny: Tiny, tmp_path: Path) -> None:
+    for damage in (b"", b"nonsense\n" * 9):
+        home, steps = tmp_path / str(len(damage)), iter(range(100))
+        with pytest.raises(Interrupted):
+            execute(tiny(), home, stop=lambda steps=steps: next(steps) == 4)
+        (record,) = all_records(home)
+        (record.folder / "timing.jsonl").write_bytes(damage)
+        assert execute(tiny(), home).finished
 
 
 def test_a_part_done_run_with_a_changed_spec_is_refused(tiny: Tiny, tmp_path: Path) -> None:
@@ -212,7 +275,7 @@ def test_rows_behind_their_state_are_refused(tiny: Tiny, tmp_path: Path) -> None
     with pytest.raises(EngramError, match="ends at row 0 but the state is of step 4"):
         execute(tiny(), tmp_path)
     (record.folder / "state.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(EngramError, match=r"state.safetensors is missing or unreadable"):
+    with pytest.raises(EngramError, match=r"state.safetensors is unreadable"):
         execute(tiny(), tmp_path)
 
 

@@ -9,6 +9,10 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from engram import api
+from engram.errors import Interrupted
+from engram.execute import execute
+from engram.experiments import find
+from engram.records.shelf import all_records
 from engram.show.gallery import gallery
 from engram.show.report import report
 
@@ -57,4 +61,13 @@ def test_report_of_checks_and_of_unfinished_runs(home: Path) -> None:
     result = api.run("birth.levels", scale="smoke", seeds=1)
     page = report("Levels", [(record, gallery(record)) for record in result.records], result.claims)
     assert "entropy.unigram" in page
-    assert "http" not in page.replace("http-equiv", "")
+    assert "http" not in page
+    spec = find("birth.joint").specs("smoke", [0])[0]
+    steps = iter(range(100))
+    for limit in (0, 3):
+        with pytest.raises(Interrupted):
+            execute(spec, home, stop=lambda limit=limit: next(steps) >= limit)
+        (record,) = [record for record in all_records(home) if record.id.startswith("bigram")]
+        page = report("Part", [(record, gallery(record))], [])
+        assert "not finished" in page
+        assert "-1 of" not in page

@@ -1,28 +1,36 @@
 """The jobs of Engram as functions; the command line and Python call the same ones."""
 
+import hashlib
+import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from engram.engines.local import choose_device, cores, run_all
+from engram.engines.local import OnRow, choose_device, cores, run_all
 from engram.errors import EngramError
 from engram.execute import environment, law_rows, measured_steps
-from engram.experiments import SCALES, Experiment, Scale
+from engram.experiments import Experiment, Scale, known_scale
 from engram.experiments import find as find_experiment
 from engram.ledger import entries_of
 from engram.records import Record, Spec, Train
 from engram.records.compare import first_mismatch
-from engram.records.files import Row, home, replace, writing_to
-from engram.records.shelf import find, of_spec
+from engram.records.files import home, replace, writing_to
+from engram.records.shelf import find
 from engram.records.spec import run_id, with_settings
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
+
+
+@contextmanager
+def unwatched(specs: Sequence[Spec]) -> Iterator[OnRow]:
+    """Nobody looks while it runs."""
+    yield lambda spec, row: None
 
 
 @dataclass(frozen=True)
@@ -49,40 +57,61 @@ class Result:
 
 def load(name: str) -> Record:
     """A run of the home by its id, a part of it, `last`, or the path of its folder."""
-    return Record(Path(name)) if (Path(name) / "spec.json").exists() else find(name, home())
+    path = Path(name).resolve()
+    return Record(path) if (path / "spec.json").exists() else find(name, home())
 
 
 def run(
     name: str,
-    scale: Scale = "quick",
+    scale: str = "quick",
     seeds: int | Iterable[int] = 1,
     settings: dict[str, Any] | None = None,
     device: str = "auto",
-    on_row: Callable[[Spec, Row], None] = lambda spec, row: None,
+    watch: Watch = unwatched,
 ) -> Result:
     """Run an experiment (or a user's file): finished records are reused, part-done ones resumed."""
-    began = time.monotonic()
-    experiment = find_experiment(name)
-    specs = specs_of(experiment, scale, seeds, settings or {})
-    records = run_all(specs, home(), choose_device(device)[0], on_row)
-    claims = [entry.to_json() for entry in entries_of(experiment, records, scale, settings=settings)]
-    stem = "-".join([experiment.name, scale, *(f"{field}={value}" for field, value in (settings or {}).items())])
-    figures = draw({stem.replace("/", "_"): experiment.figure(records)})
-    return Result(experiment, scale, time.monotonic() - began, claims, records, figures)
+    began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
+    size = known_scale(scale)
+    records = _run_records(specs_of(experiment, size, seeds, settings), device, watch)
+    claims, figure = _read_off(experiment, records, size, settings)
+    stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
+    return Result(experiment, size, time.monotonic() - began, claims, records, _save({stem: figure}))
 
 
-def specs_of(experiment: Experiment, scale: str, seeds: int | Iterable[int], settings: dict[str, Any]) -> list[Spec]:
+def specs_of(experiment: Experiment, scale: Scale, seeds: int | Iterable[int], settings: dict[str, Any]) -> list[Spec]:
     """The Specs of an experiment with some fields set otherwise."""
-    if scale not in SCALES:
-        raise EngramError(f"--scale {scale!r}: allowed are {', '.join(SCALES)}")
-    chosen = range(seeds) if isinstance(seeds, int) else list(seeds)
-    if not len(chosen):
-        raise EngramError(f"--seeds {seeds}: at least one seed is needed")
+    chosen = list(range(seeds) if isinstance(seeds, int) else seeds)
+    if not chosen:
+        raise EngramError("--seeds: at least one seed is needed")
     return [with_settings(spec, settings) if settings else spec for spec in experiment.specs(scale, chosen)]
 
 
-def draw(figures: Mapping[str, "Figure"]) -> list[Path]:
-    """Save figures by name into the home."""
+def _run_records(specs: Sequence[Spec], device: str, watch: Watch) -> list[Record]:
+    chosen, _ = choose_device(device)
+    with watch(specs) as on_row:
+        return run_all(specs, home(), chosen, on_row)
+
+
+def _read_off(
+    experiment: Experiment, records: Sequence[Record], scale: Scale, settings: dict[str, Any]
+) -> tuple[list[dict[str, Any]], Any]:
+    """Claims and figure; with fields set otherwise an experiment's own may not apply: then none, and plain curves."""
+    from engram.show.plots import curves
+
+    try:
+        entries = entries_of(experiment, records, scale, settings=settings)
+        return [entry.to_json() for entry in entries], experiment.figure(records)
+    except EngramError:
+        if not settings:
+            raise
+        return [], curves(records)
+
+
+def _short_hash(settings: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
+
+
+def _save(figures: dict[str, Any]) -> list[Path]:
     from engram.show.save import save_figure
 
     return [path for name, figure in figures.items() for path in save_figure(figure, home() / "figures", name)]
@@ -98,34 +127,36 @@ def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequ
 def _write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str, Any]]) -> Path:
     from engram.show.report import report
 
-    with writing_to(path):
+    if path.is_dir():
+        raise EngramError(f"report: {path} is a folder; name a file, as in -o report.html")
+    with writing_to(path.parent):
         replace(path, report(title, shown, claims).encode())
     return path
 
 
-def birth(fresh: bool, device: str, on_row: Callable[[Spec, Row], None]) -> tuple[Result, Path]:
+def birth(fresh: bool = False, device: str = "auto", watch: Watch = unwatched) -> tuple[Result, Path]:
     """The main job: one run of birth.joint at quick scale with all its pictures, and its report."""
     from engram.show.gallery import gallery
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
-    specs = specs_of(experiment, "quick", [birth_seed(fresh)], {})
-    (record,) = run_all(specs, home(), choose_device(device)[0], on_row)
-    claims = [entry.to_json() for entry in entries_of(experiment, [record], "quick")]
+    (record,) = records = _run_records(_birth_specs(experiment, fresh), device, watch)
+    claims = [entry.to_json() for entry in entries_of(experiment, records, "quick")]
     pictures = gallery(record)
-    report = _write_report(
-        home() / "reports" / "birth.html", "The birth of an induction head", [(record, pictures)], claims
-    )
-    figures = draw({f"birth-{picture.name}": picture.figure for picture in pictures})
-    return Result(experiment, "quick", time.monotonic() - began, claims, [record], figures), report
+    path = home() / "reports" / "birth.html"
+    report = _write_report(path, "The birth of an induction head", [(record, pictures)], claims)
+    figures = _save({f"birth-{picture.name}": picture.figure for picture in pictures})
+    return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), report
 
 
-def birth_seed(fresh: bool) -> int:
-    """The seed that `engram birth` shows: the newest one begun, or with fresh the first one not finished."""
-    experiment, seed = find_experiment("birth.joint"), 0
-    while of_spec(experiment.specs("quick", [seed])[0], [home()]):
-        seed += 1
-    begun = (home() / run_id(experiment.specs("quick", [seed])[0]) / "spec.json").exists()
-    return seed if fresh or begun or seed == 0 else seed - 1
+def _birth_specs(experiment: Experiment, fresh: bool) -> list[Spec]:
+    """The run with the highest seed that was begun, or with fresh the first seed that was not."""
+    specs = (experiment.specs("quick", [seed]) for seed in count())
+    latest: list[Spec] = []
+    for (spec,) in specs:
+        if not (home() / run_id(spec)).exists():
+            return [spec] if fresh or not latest else latest
+        latest = [spec]
+    raise AssertionError("seeds do not end")
 
 
 def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
@@ -135,28 +166,24 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
     """
     if steps < 1:
         raise EngramError(f"--steps {steps}: at least one step must be compared")
-    spec, sealed = (
-        record.spec,
-        record.ended is not None,
-    )  # reading `ended` and `spec` verifies the digest and the name
+    spec, sealed = record.spec, record.ended is not None  # reading them verifies the name and the digest
+    for step in record.snapshot_steps:
+        record.tensors(f"snapshots/{step:06d}.safetensors")
+    compared = min(steps, len(record.rows))
     then = record.env["sittings"][0]
     torch.set_num_threads(min(then["threads"], cores()))
     same = _what_rounds(environment("cpu")) == _what_rounds(then)
     fresh = (row for _, row in measured_steps(spec)) if isinstance(spec, Train) else law_rows(spec)
-    compared = min(steps, len(record.rows))
     mismatch = first_mismatch(record, islice(fresh, compared), to_the_byte=same)
     how = "to the byte" if same else "to 0.1 % (other versions, machine or threads than the record's)"
     seal = "digest holds" if sealed else "not finished, so without digest"
+    message = f"{seal}; {compared} rows computed again agree {how}"
     if mismatch:
-        told = f"step {mismatch.step}, {mismatch.column}: stored {mismatch.stored}, now {mismatch.again}"
-        return {
-            "ok": False,
-            "record": record.id,
-            "compared": compared,
-            "message": f"{record.id}: differs at {told}",
-        }
-    message = f"{record.id}: {seal}; {compared} rows computed again agree {how}"
-    return {"ok": True, "record": record.id, "compared": compared, "message": message}
+        message = f"differs at step {mismatch.step}, {mismatch.column}: stored {mismatch.stored}, now {mismatch.again}"
+    if not compared:
+        message = "holds no rows: nothing to compare"
+    ok = mismatch is None and compared > 0
+    return {"ok": ok, "record": record.id, "compared": compared, "message": f"{record.id}: {message}"}
 
 
 def _what_rounds(env: dict[str, Any]) -> dict[str, Any]:

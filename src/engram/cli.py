@@ -3,12 +3,14 @@
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
-from engram.errors import EngramError, Interrupted
+from engram.errors import EngramError, Interrupted, explain_crash
 
 app = App(
     name="engram",
@@ -27,6 +29,19 @@ Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=T
 Words = tuple[str, ...]
 
 
+def _whole(type_: type, tokens: Any) -> int:
+    """Digits only: 2.4 seeds are a mistake, not 2."""
+    if not tokens[0].value.isdecimal():
+        raise ValueError(f"a whole number is needed, not {tokens[0].value!r}")
+    return int(tokens[0].value)
+
+
+WholeNumber = Annotated[int, Parameter(converter=_whole)]
+
+
+answers_to: list[Any] = []
+
+
 def say(*lines: str) -> None:
     """To a person, beside the answer: stderr."""
     for line in lines:
@@ -35,7 +50,7 @@ def say(*lines: str) -> None:
 
 def answer(data: dict[str, Any]) -> None:
     """One object on stdout. Once it is wanted, nothing else is printed there."""
-    print(json.dumps(data, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(data, ensure_ascii=False, allow_nan=False), file=answers_to[-1])
 
 
 def near(path: Path) -> Path:
@@ -62,13 +77,8 @@ def birth(*, fresh: bool = False, device: str = "auto", json: bool = False) -> i
         auto, cpu, cuda or mps.
     """
     from engram import api
-    from engram.experiments import find
-    from engram.show.terminal import View
 
-    specs = api.specs_of(find("birth.joint"), "quick", [api.birth_seed(fresh)], {})
-    _announce("birth.joint", "quick", specs, device)
-    with View(specs) as view:
-        result, report = api.birth(fresh, device, view.see)
+    result, report = api.birth(fresh, device, _watched("birth.joint, quick scale", device))
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
@@ -85,13 +95,12 @@ def _births(record: Any) -> dict[str, dict[str, int | None]]:
 
 
 def _tell_birth(result: Any, report: Path) -> None:
-    from engram.records.readings import MEMORIES, birth, late_mean
-    from engram.show.progress import LEVELS, birth_summary
+    from engram.records.readings import late_mean
+    from engram.show.progress import birth_summary
     from engram.show.tables import print_claims
 
     (record,) = result.records
-    found = {(column, level): birth(record, column, level) for column in MEMORIES for level in LEVELS}
-    print(*birth_summary({key: step for key, step in found.items() if step is not None}), sep="\n")
+    print(*birth_summary(record), sep="\n")
     accuracy = late_mean(record, "accuracy.in_context", record.train.steps)
     print(f"\nin-context accuracy {accuracy:.3f} (mean of the last 30 steps)\n")
     print_claims(console(), result.claims)
@@ -122,7 +131,7 @@ def run(
     name: str,
     *,
     scale: str = "quick",
-    seeds: int = 1,
+    seeds: WholeNumber = 1,
     engine: str = "local",
     device: str = "auto",
     settings: Settings = (),
@@ -141,12 +150,14 @@ def run(
     settings
         Fields of the Spec to set otherwise: --set task.K=3 plan.optimiser.lr=0.1
     """
+    from engram import api
     from engram.records.spec import parse_settings
     from engram.show.tables import print_claims
 
     if engine != "local":
         raise EngramError(f"--engine {engine!r}: this version has the engine local")
-    result = _run_watched(name, scale, range(seeds), parse_settings(settings), device)
+    watch = _watched(f"{name}, {scale} scale", device)
+    result = api.run(name, scale, seeds, parse_settings(settings), device, watch)
     if json:
         answer(result.to_json())
         return 0
@@ -158,40 +169,37 @@ def run(
     return 0
 
 
-def _run_watched(name: str, scale: Any, seeds: Any, settings: dict[str, Any], device: str) -> Any:
-    """Run an experiment with the terminal view."""
-    from engram import api
-    from engram.experiments import find
+def _watched(what: str, device: str) -> Any:
+    """The terminal view, headed by what runs where."""
+    from engram.engines.local import choose_device, cores
     from engram.show.terminal import View
 
-    specs = api.specs_of(find(name), scale, seeds, settings)
-    _announce(name, scale, specs, device)
-    with View(specs) as view:
-        return api.run(name, scale, seeds, settings, device, view.see)
-
-
-def _announce(name: str, scale: str, specs: list[Any], device: str) -> None:
-    from engram.engines.local import choose_device, cores
-
     chosen, why = choose_device(device)
-    say(f"{name}, {scale} scale, {len(specs)} run{'s' * (len(specs) > 1)} · device {chosen} ({why}) · {cores()} cores")
+
+    def watch(specs: Any) -> Any:
+        runs = f"{len(specs)} run{'s' * (len(specs) > 1)}"
+        say(f"{what}, {runs} · device {chosen} ({why}) · {cores()} cores")
+        return View(specs)
+
+    return watch
 
 
 @app.command
 def verify(*names: str, scale: str = "quick", json: bool = False) -> int:
     """Run what is missing and print the ledger. Exit code 1 if a verdict differs from the committed ledger."""
-    from engram import experiments
-    from engram.ledger import ledger
+    from engram import api, experiments
+    from engram.ledger import ledger, missing_seeds
     from engram.records.files import COMMITTED, home
 
     chosen = list(experiments.matching(names))
     for experiment in chosen:
-        if any(entry.claim is None for entry in ledger([experiment], [home(), COMMITTED])):
-            least = experiments.LEAST_SEEDS.get(scale, 1)  # type: ignore[call-overload]
-            _run_watched(experiment.name, scale, range(least), {}, "auto")
+        missing = missing_seeds(experiment, scale, [home(), COMMITTED])
+        if missing:
+            watch = _watched(f"{experiment.name}, {scale} scale", "auto")
+            api.run(experiment.name, scale, missing, watch=watch)
     entries = _print_ledger(chosen, names, json)
     committed = {entry.id: entry.verdict for entry in ledger(chosen, [COMMITTED])}
-    changed = [e.id for e in entries if committed[e.id] != "missing" and committed[e.id] != e.verdict]
+    changed = [e.id for e in entries if committed[e.id] not in ("missing", e.verdict)]
     if changed:
         say(f"differs from the committed ledger: {', '.join(changed)}")
     return 1 if changed else 0
@@ -211,6 +219,8 @@ def ledger(*names: str, json: bool = False, markdown: bool = False) -> int:
     from engram.ledger import markdown as as_markdown
     from engram.records.files import COMMITTED
 
+    if markdown and json:
+        raise EngramError("ledger: --markdown and --json are two answers; choose one")
     chosen = list(experiments.matching(names))
     if markdown:
         print(as_markdown(decided(chosen, [COMMITTED])), end="")
@@ -308,6 +318,8 @@ def rm(run: str, *, json: bool = False) -> int:
     from engram.records.shelf import remove
 
     record = load(run)
+    if run not in (record.id, "last"):
+        raise EngramError(f"runs rm: give the whole name, {record.id}, or `last`")
     remove(record)
     answer({"removed": record.id}) if json else print(f"removed {record.id}")
     return 0
@@ -318,12 +330,13 @@ def resume(run: str, *, json: bool = False) -> int:
     """Go on with a run where it was cut."""
     from engram.api import load
     from engram.engines.local import run_all
-    from engram.records.files import home
-    from engram.show.terminal import View
 
     record = load(run)
-    with View([record.spec]) as view:
-        (record,) = run_all([record.spec], home(), record.env["sittings"][0]["device"], view.see)
+    if record.stale:
+        raise EngramError(f"run {record.id} is of an older revision and cannot go on; run its experiment again")
+    device = record.env["sittings"][0]["device"]
+    with _watched(f"resuming {record.id}", device)([record.spec]) as on_row:
+        (record,) = run_all([record.spec], record.folder.parent, device, on_row)
     answer({"id": record.id, "rows": len(record.rows)}) if json else print(f"record  {near(record.folder)}")
     return 0
 
@@ -361,16 +374,15 @@ def main(arguments: list[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:
-        code = app(
-            [w for w in words if w != "--debug"],
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        with _only_the_answer_on_stdout(words):
+            code = app(
+                [w for w in words if w != "--debug"],
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
         sys.exit(code if isinstance(code, int) else 0)
-    except (EngramError, CycloptsError) as error:
-        if debug:
-            raise
+    except CycloptsError as error:
         say(f"engram: {' '.join(str(error).split())}")
         sys.exit(2)
     except Interrupted as stop:
@@ -385,5 +397,16 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
-        say(f"engram: unexpected {type(error).__name__}: {error}; please report it with the output of --debug")
+        say(f"engram: {explain_crash(error)}")
         sys.exit(2)
+
+
+@contextmanager
+def _only_the_answer_on_stdout(words: list[str]) -> Iterator[None]:
+    """With --json whatever else is printed, also by a user's file, goes to stderr; `answer` knows the way out."""
+    answers_to.append(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr) if "--json" in words else nullcontext():
+            yield
+    finally:
+        answers_to.pop()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from traceback import walk_tb
 
 
 class EngramError(Exception):
@@ -9,12 +10,13 @@ class EngramError(Exception):
 
 
 class Interrupted(Exception):
-    """Stopped on request after a whole step; the state is saved. Exit code 130."""
+    """Stopped on request after a whole step; what was done is saved. Exit code 130."""
 
-    def __init__(self, run: str, step: int | None = None):
+    def __init__(self, runs: list[str], step: int | None = None):
         where = f" at step {step}" if step is not None else ""
-        super().__init__(f"stopped{where} and saved; go on with: engram runs resume {run}")
-        self.run, self.step = run, step
+        how = f"engram runs resume {runs[0]}" if len(runs) == 1 else "the same command"
+        super().__init__(f"stopped{where} and saved; go on with: {how}")
+        self.runs, self.step = runs, step
 
 
 def did_you_mean(given: str, allowed: Iterable[str]) -> str:
@@ -22,3 +24,19 @@ def did_you_mean(given: str, allowed: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in allowed}
     near = get_close_matches(given.lower(), by_lower, n=1, cutoff=0.5)
     return f"did you mean {by_lower[near[0]]}? " if near else ""
+
+
+def explain_crash(error: BaseException) -> str:
+    """Any exception in one line: our own as it is, one from a user's file with its place, others as what they are."""
+    told = " ".join(str(error).split())
+    if isinstance(error, EngramError):
+        return told
+    if isinstance(error, MemoryError):
+        return "not enough memory; lower plan.batch, task.T or model.d"
+    if isinstance(error, OSError) and error.filename:
+        return f"cannot use {error.filename} ({error.strerror}); check it, or set ENGRAM_HOME to another folder"
+    for frame, line in reversed(list(walk_tb(error.__traceback__))):
+        if "__content__" in frame.f_globals:  # a user's file: see records/encode.py
+            place = f"{frame.f_globals['__file_name__']}, line {line}, in {frame.f_code.co_name}"
+            return f"{place}: {type(error).__name__}: {told}"
+    return f"unexpected {type(error).__name__}: {told}; please report it with the output of --debug"

@@ -14,7 +14,7 @@ import torch
 
 from engram.errors import EngramError, Interrupted
 from engram.learning import Diverged, Moment, train
-from engram.learning.reference import gradients
+from engram.learning.reference import gradients, on
 from engram.models import Simplified, Weights
 from engram.probes.attention import attention
 from engram.probes.recall import kl_W_F, memories
@@ -39,16 +39,18 @@ def execute(
 
     `on_row` sees every row, stored ones first; when `stop` says so, the run is saved and Interrupted is raised.
     """
-    record = Record(home.resolve() / run_id(spec))
+    record = Record(home / run_id(spec))
     if record.ended is not None:
         return _reused(record, on_row)
     with Writer(spec, home, environment(device)) as writer:
-        for row in record.rows:
+        if writer.sealed:  # another process finished it while this one was beginning
+            return _reused(Record(record.folder), on_row)
+        for row in Record(record.folder).rows:
             on_row(row)
         if isinstance(spec, Train):
             _train(spec, writer, device, on_row, stop)
         else:
-            _check(spec, writer, on_row)
+            _check(spec, writer, on_row, stop)
         writer.end("finished")
     return Record(record.folder)
 
@@ -67,7 +69,7 @@ def _train(spec: Train, writer: Writer, device: str, on_row: Callable[[Row], Non
         for moment, row in measured_steps(spec, device, writer.step, writer.state):
             if stop():
                 writer.save(moment.step, moment.state)
-                raise Interrupted(writer.record.id, moment.step)
+                raise Interrupted([writer.record.id], moment.step)
             writer.save_if_due(moment.step, moment.state)
             writer.append(row)
             on_row(row)
@@ -94,9 +96,11 @@ def _state(spec: Train, stored: Weights, device: str) -> tuple[Weights, Weights]
     return {name: value.to(device) for name, value in (initial_weights(spec) | weights).items()}, moments
 
 
-def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None]) -> None:
+def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:
     """A Check keeps no state: a cut one begins anew."""
     for row in law_rows(spec):
+        if stop():
+            raise Interrupted([writer.record.id])
         writer.append(row)
         on_row(row)
 
@@ -121,8 +125,7 @@ def probe(spec: Train, step: int, w: Weights) -> dict[str, float]:
             found["kl.W_F"] = kl_W_F(w, task.table.bigram, asked)
     if (last or step % plan.attention_every == 0) and {"in_context", "first"} <= set(task.groups):
         batch = probe_batch(task, spec.seed)
-        tokens = torch.from_numpy(batch.tokens).to(w["E"].device)
-        found |= attention(model.forward(w, tokens), batch)
+        found |= attention(model.forward(w, on(w["E"].device, batch.tokens)), batch)
     return found
 
 
@@ -149,5 +152,8 @@ def _commit() -> str | None:
     here = Path(__file__).parent
     if not (here.parent.parent / ".git").exists():
         return None
-    answer = subprocess.run(["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return answer.stdout.strip() or None
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None
+    except OSError:  # no git here
+        return None

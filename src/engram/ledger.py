@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
-from engram.experiments import LEAST_SEEDS, Experiment, Scale
+from engram.experiments import LEAST_SEEDS, Experiment, Scale, known_scale
 from engram.records import Claim, Measure, Record
 from engram.records.shelf import all_records
 from engram.records.spec import run_id
@@ -116,6 +116,14 @@ def _decided(experiment: Experiment, index: Index) -> list[Entry]:
     wanted = dict.fromkeys(run_id(spec) for spec in experiment.specs(scale, whole[scale]))
     diverged = [seed for seed, finished in seeds[scale].items() if not finished]
     return entries_of(experiment, [index[id] for id in wanted], scale, diverged)
+
+
+def missing_seeds(experiment: Experiment, scale: str, homes: Sequence[Path]) -> list[int]:
+    """The seeds that must still run for this scale to have enough; stale records do not count."""
+    size = known_scale(scale)
+    fresh = {id: record for id, record in _index(homes).items() if not record.stale}
+    there = _ended_seeds(experiment, size, fresh)
+    return [seed for seed in range(LEAST_SEEDS[size]) if seed not in there]
 
 
 def _ended_seeds(experiment: Experiment, scale: Scale, index: Index) -> dict[int, bool]:

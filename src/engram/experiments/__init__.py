@@ -7,6 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal, get_args
 
+from pydantic import ValidationError
+
 from engram.errors import EngramError, did_you_mean
 
 if TYPE_CHECKING:
@@ -17,6 +19,13 @@ if TYPE_CHECKING:
 Scale = Literal["smoke", "quick", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 LEAST_SEEDS: dict[Scale, int] = {"smoke": 1, "quick": 5, "paper": 3}
+
+
+def known_scale(word: str) -> Scale:
+    for scale in SCALES:
+        if scale == word:
+            return scale
+    raise EngramError(f"--scale {word!r}: allowed are {', '.join(SCALES)}")
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,16 @@ class Experiment:
         return getattr(self.module, "CLAIMS", {})
 
     def specs(self, scale: Scale, seeds: Iterable[int]) -> "list[Spec]":
-        return list(self.module.specs(scale, seeds))
+        from engram.records import Spec
+        from engram.records.encode import explain
+
+        try:
+            specs = self.module.specs(scale, seeds)
+        except ValidationError as error:
+            raise EngramError(f"{self.name}: {error.title}.{explain(error)}") from None
+        if not (isinstance(specs, list | tuple) and specs and all(isinstance(spec, Spec) for spec in specs)):
+            raise EngramError(f"{self.name}: specs(scale, seeds) must return a list of Specs, not {specs!r:.80}")
+        return list(specs)
 
     def claims(self, records: "Sequence[Record]") -> "list[Claim]":
         return list(self.module.claims(records)) if hasattr(self.module, "claims") else []

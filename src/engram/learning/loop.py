@@ -58,8 +58,7 @@ def train(
     _restore(optimiser, plan, w, moments or {})
     for step in range(start, plan.steps + 1):
         batch = task.sample(seed, step, plan.batch)
-        if step == start:
-            batch.check(task, plan.loss)
+        batch.check(task, plan.batch, plan.loss)
         names = plan.trained_at(step) if step < plan.steps else ()
         measured = gradients(model, w, batch, plan.loss, names)
         if measured.positions and not isfinite(measured.metrics["loss"]):

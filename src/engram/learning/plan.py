@@ -24,7 +24,7 @@ class SGD(Value):
 
 
 class Adam(Value):
-    """Adam with decoupled weight decay 0: torch.optim.Adam."""
+    """torch.optim.Adam without weight decay."""
 
     lr: Rate
     betas: tuple[Share, Share] = (0.9, 0.999)
@@ -57,6 +57,8 @@ class Plan(Value):
     def _names_agree(self) -> "Plan":
         if not self.trained:
             raise ValueError("trained: nothing to train; name at least one matrix")
+        if len(set(self.trained)) < len(self.trained):
+            raise ValueError("trained: a matrix is named twice; name each once")
         for name in self.frozen_until:
             if name not in self.trained:
                 raise ValueError(f"frozen_until: {name!r} is not trained; allowed: {', '.join(self.trained)}")

@@ -37,13 +37,13 @@ Gradients = Callable[[Architecture, Weights, Batch, str, tuple[str, ...]], Measu
 
 def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
     """∇ of the mean cross-entropy over the positions that the loss reads, a few sequences at a time."""
-    device = w["E"].device
+    device = next(iter(w.values())).device
     read = read_groups(batch, loss)
     tokens, targets = on(device, batch.tokens), on(device, batch.targets)
     groups = {name: on(device, mask) for name, mask in read.items()}
     leaves = {name: w[name].detach().requires_grad_() for name in names}
     positions = sum(int(mask.sum()) for mask in read.values())
-    sums = {name: torch.zeros(3, dtype=torch.float64, device=device) for name in groups}
+    sums = {name: torch.zeros(3, dtype=torch.float64) for name in groups}
     totals = {name: torch.zeros_like(w[name]) for name in names}
     at_once = max(1, TOKENS_AT_ONCE[device.type] // tokens.shape[1])
     for part in torch.arange(len(tokens)).split(at_once):
@@ -59,8 +59,9 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
 
 
 def on(device: torch.device, array: np.ndarray) -> Tensor:
-    """A task's array as a tensor; one that is a read-only view is copied."""
-    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
+    """A task's array as a tensor: integers of any width as int64; a read-only view is copied."""
+    wide = array if array.dtype == bool else array.astype(np.int64, copy=False)
+    return torch.from_numpy(np.require(wide, requirements=["C", "W"])).to(device)
 
 
 def read_groups(batch: Batch, loss: str) -> dict[str, np.ndarray]:
@@ -71,7 +72,7 @@ def _group_loss(logits: Tensor, targets: Tensor, sums: Tensor) -> Tensor:
     """Summed cross-entropy; adds (loss, right guesses, positions) to `sums`."""
     loss = cross_entropy(logits, targets, reduction="sum")
     right = (logits.argmax(dim=-1) == targets).sum()
-    sums += torch.stack([loss.detach(), right, torch.full_like(right, len(targets))]).to(sums)
+    sums += torch.stack([loss.detach(), right, torch.full_like(right, len(targets))]).cpu().double()
     return loss
 
 

@@ -1,12 +1,14 @@
 """What a forward pass returns, and a model together with its weights."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from engram.errors import EngramError
 
 Weights = dict[str, Tensor]
 
@@ -38,7 +40,7 @@ class Architecture(Protocol):
 
     def init(self, N: int, T: int, seed: int) -> Weights: ...
 
-    def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Trace: ...
+    def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Any: ...  # learning reads its .logits
 
 
 @dataclass(frozen=True)
@@ -50,4 +52,8 @@ class Model:
 
     @torch.no_grad()
     def __call__(self, tokens: Int[Tensor, "*B T"] | Int[np.ndarray, "*B T"] | list[int]) -> Trace:
-        return self.architecture.forward(self.weights, torch.atleast_2d(torch.as_tensor(tokens)))
+        z = torch.atleast_2d(torch.as_tensor(tokens))
+        N, T = len(self.weights["E"]), len(self.weights["P"])
+        if z.shape[1] > T or (z.numel() and not 0 <= int(z.min()) <= int(z.max()) < N):
+            raise EngramError(f"a sequence of this model has at most {T} tokens, each in 0 … {N - 1}")
+        return self.architecture.forward(self.weights, z)

@@ -39,12 +39,12 @@ def recall(scores: Float[Tensor, "n n"]) -> float:
     if len(scores) < 2:
         return float("nan")
     right = torch.arange(len(scores), device=scores.device)
-    return (scores.argmax(dim=1) == right).double().mean().item()
+    return int((scores.argmax(dim=1) == right).sum()) / len(scores)
 
 
 def kl_W_F(w: Weights, bigram: Float[np.ndarray, "N N"], asked: Bool[np.ndarray, " N"]) -> float:
     """Mean over the asked tokens k of KL(π_b(·|k) ‖ softmax(U W_F e_k)); 0 if W_F alone knows the bigram."""
-    log_p = (w["E"] @ w["W_F"].T @ w["U"].T).double().log_softmax(dim=1).cpu().numpy()
+    log_p = (w["E"] @ w["W_F"].T @ w["U"].T).cpu().double().log_softmax(dim=1).numpy()
     log_pi_b = np.log(np.where(bigram > 0, bigram, 1.0))
     kl = np.sum(bigram * (log_pi_b - log_p), axis=1)
     return float(kl[asked].mean()) if asked.any() else float("nan")

@@ -3,8 +3,10 @@
 import ast
 import hashlib
 import importlib
+import io
 import json
 import sys
+import tokenize
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -62,16 +64,20 @@ def build(kind: type[Value], fields: dict[str, Any], at: str = "") -> Value:
         raise EngramError(explain(error, kind, at)) from None
 
 
-def explain(error: ValidationError, kind: type[Value], at: str = "") -> str:
+def explain(error: ValidationError, kind: type[Value] = Value, at: str = "") -> str:
     """What is wrong with the first bad field: its name, what came, what is allowed, the nearest name."""
     first = error.errors()[0]
     names = [str(part) for part in first["loc"] if not str(part).startswith(("tuple", "function", "literal"))]
     field = ".".join([at, *names] if at else names)
     if first["type"] == "extra_forbidden":
         hint = did_you_mean(names[-1], kind.model_fields)
-        return f"{field}: no such field in {kind.__name__}; {hint}allowed: {', '.join(kind.model_fields)}"
+        allowed = f"; {hint}allowed: {', '.join(kind.model_fields)}" if kind.model_fields else ""
+        return f"{field}: no such field in {error.title}{allowed}"
+    if first["type"] == "is_instance_of" and first.get("ctx", {}).get("class") == "Task":
+        lacking = [part for part in ("N", "T", "groups", "sample") if not hasattr(first["input"], part)]
+        return f"{field}: {type(first['input']).__name__} is no task; it lacks {', '.join(lacking)}"
     if first["type"] == "missing":
-        return f"{field}: {kind.__name__} needs this field"
+        return f"{field}: {error.title} needs this field"
     if first["type"] == "value_error":
         own = str(first.get("ctx", {})["error"])
         return f"{at}.{own}" if at else own
@@ -110,21 +116,40 @@ def _find_class(data: dict[str, Any], code: Code) -> type[Value]:
 
 def user_code(value: Any) -> dict[str, bytes]:
     """The user's files, by name, whose classes occur in a Value."""
+    if isinstance(value, dict | list | tuple):
+        parts = list(value.values() if isinstance(value, dict) else value)
+        return {name: content for part in parts for name, content in user_code(part).items()}
     if not isinstance(value, Value):
         return {}
     module = sys.modules[type(value).__module__]
-    found = {} if _is_ours(type(value)) else {module.__file_name__: module.__content__}
-    for name in type(value).model_fields:
-        found |= user_code(getattr(value, name))
-    return found
+    own = {} if _is_ours(type(value)) else {module.__file_name__: module.__content__}
+    return own | user_code([getattr(value, name) for name in type(value).model_fields])
+
+
+def refuse_if_unreadable(value: Value) -> None:
+    """A Spec that could be run but not read back from its record is refused before it runs."""
+    try:
+        if digest_of(decode(json.loads(json.dumps(encode(value))), user_code(value))) == digest_of(value):
+            return
+        why = "a field comes back otherwise"
+    except (EngramError, TypeError, ValueError) as error:
+        why = str(error)
+    raise EngramError(f"this Spec cannot be stored: {why}; give fields str, int, float, bool, tuple or dict[str, …]")
 
 
 def code_digest(content: bytes) -> str:
-    """SHA-256 of what can change numbers: comments, docstring, specs, claims and figure are left out."""
-    kept = [node for node in ast.parse(content).body if getattr(node, "name", None) not in EXPERIMENT_PARTS]
-    if kept and isinstance(kept[0], ast.Expr) and isinstance(kept[0].value, ast.Constant):
-        kept = kept[1:]
-    return hashlib.sha256("\n".join(map(ast.dump, kept)).encode()).hexdigest()
+    """SHA-256 of what can change numbers: comments, layout, docstring, specs, claims and figure are left out.
+
+    Taken over tokens, because the dump of a syntax tree differs between versions of Python.
+    """
+    body = ast.parse(content).body
+    left_out = [node for node in body if getattr(node, "name", None) in EXPERIMENT_PARTS]
+    left_out += [node for node in body[:1] if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    lines = {line for node in left_out for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    layout = (tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.INDENT)
+    tokens = tokenize.tokenize(io.BytesIO(content).readline)
+    kept = [token.string for token in tokens if token.start[0] not in lines and token.type not in layout]
+    return hashlib.sha256("\0".join(filter(str.strip, kept)).encode()).hexdigest()
 
 
 def load_file(path: Path) -> ModuleType:
@@ -143,7 +168,7 @@ def load_code(name: str, content: bytes, path: Path | None = None) -> ModuleType
         sys.modules[key] = module
         try:
             exec(compile(content, str(path or name), "exec"), vars(module))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             del sys.modules[key]
             if isinstance(error, EngramError):
                 raise

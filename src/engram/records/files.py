@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.resources import files
@@ -37,17 +38,23 @@ def home() -> Path:
 def read(folder: Path, name: str) -> bytes:
     """A file of a record, gzipped or not."""
     packed = folder / f"{name}.gz"
-    return gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / name).read_bytes()
-
-
-def read_json(folder: Path, name: str) -> dict[str, Any]:
     try:
-        data = json.loads(read(folder, name))
-        if not isinstance(data, dict):
-            raise ValueError
-        return data
-    except (OSError, ValueError, EOFError):
-        raise corrupt(folder, f"{name} is missing or unreadable") from None
+        return gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / name).read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise corrupt(folder, f"{name} is missing or unreadable ({why})") from None
+
+
+def read_json(folder: Path, name: str, *needed: str) -> dict[str, Any]:
+    """A JSON object with the needed keys."""
+    content = read(folder, name)
+    try:
+        data = json.loads(content)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict) or not set(needed) <= set(data):
+        raise corrupt(folder, f"{name} is unreadable")
+    return data
 
 
 def corrupt(folder: Path, what: str) -> EngramError:
@@ -93,7 +100,10 @@ def complete_lines(content: bytes) -> list[bytes]:
 
 def parse_rows(folder: Path, content: bytes) -> list[Row]:
     try:
-        return [json.loads(line) for line in complete_lines(content)]
+        rows = [json.loads(line) for line in complete_lines(content)]
+        if not all(isinstance(row, dict) and "step" in row for row in rows):
+            raise ValueError
+        return rows
     except ValueError:
         raise corrupt(folder, "rows.jsonl has an unreadable line") from None
 

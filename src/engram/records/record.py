@@ -76,7 +76,7 @@ class Record:
         """The digest, once the run has ended; it must fit the rows."""
         if not (self.folder / "digest.json").exists():
             return None
-        digest = files.read_json(self.folder, "digest.json")
+        digest = files.read_json(self.folder, "digest.json", "end")
         for name in ("spec.json", "rows.jsonl"):
             if digest.get(name) != files.sha256(files.read(self.folder, name)):
                 raise corrupt(self.folder, f"{name} does not match the digest: it was changed or cut")
@@ -88,17 +88,16 @@ class Record:
 
     @cached_property
     def env(self) -> dict[str, Any]:
-        return files.read_json(self.folder, "env.json")
+        env = files.read_json(self.folder, "env.json", "sittings")
+        if not (isinstance(env["sittings"], list) and env["sittings"] and "threads" in env["sittings"][0]):
+            raise corrupt(self.folder, "env.json is unreadable")
+        return env
 
     @cached_property
     def rows(self) -> list[Row]:
-        _ = self.ended
-        try:
-            return files.parse_rows(self.folder, files.read(self.folder, "rows.jsonl"))
-        except FileNotFoundError:
+        if self.ended is None and not (self.folder / "rows.jsonl").exists():
             return []
-        except EOFError:
-            raise corrupt(self.folder, "rows.jsonl.gz is cut") from None
+        return files.parse_rows(self.folder, files.read(self.folder, "rows.jsonl"))
 
     def column(self, name: str) -> Float[np.ndarray, " rows"]:
         """One value for each row; NaN where it was not measured."""
@@ -124,7 +123,8 @@ class Record:
 
     @property
     def snapshot_steps(self) -> list[int]:
-        return sorted(int(file.stem) for file in (self.folder / "snapshots").glob("*.safetensors"))
+        stems = [file.stem for file in (self.folder / "snapshots").glob("*.safetensors")]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def model(self, step: int | None = None) -> Model:
         """The model as it was at a stored step (the last one by default): call it on tokens to get a Trace."""
@@ -136,10 +136,13 @@ class Record:
         return Model(spec.model, w | {name: tensor.to(w[name].dtype) for name, tensor in stored.items()})
 
     def tensors(self, name: str) -> Weights:
+        content = files.read(self.folder, name)
+        if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
+            raise corrupt(self.folder, f"{name} does not match the digest: it was changed or cut")
         try:
-            return load_tensors(files.read(self.folder, name))
-        except (OSError, SafetensorError, ValueError):
-            raise corrupt(self.folder, f"{name} is missing or unreadable") from None
+            return load_tensors(content)
+        except (SafetensorError, ValueError):
+            raise corrupt(self.folder, f"{name} is unreadable") from None
 
 
 def initial_weights(spec: Train) -> Weights:
@@ -148,7 +151,21 @@ def initial_weights(spec: Train) -> Weights:
     return {name: tensor.to(getattr(torch, spec.plan.dtype)) for name, tensor in w.items()}
 
 
+def new_rows(folder: Path, start: int) -> tuple[list[Row], int]:
+    """The rows of a run that is being written from byte `start` on, and where the next look begins."""
+    path = folder / "rows.jsonl"
+    if not path.exists():
+        return [], start
+    with path.open("rb") as file:
+        file.seek(min(start, path.stat().st_size))  # a resumed run was cut back
+        content = file.read()
+    whole = content[: content.rfind(b"\n") + 1]
+    return files.parse_rows(folder, whole), min(start, path.stat().st_size) + len(whole)
+
+
 def _revisions(data: Any) -> list[Any]:
+    if isinstance(data, list):
+        return [revision for item in data for revision in _revisions(item)]
     if not isinstance(data, dict):
         return []
     return [data.get("revision"), *(r for name in sorted(data) for r in _revisions(data[name]))]

@@ -16,7 +16,8 @@ from engram.records.spec import Spec, run_id
 
 def all_records(home: Path) -> list[Record]:
     """Every run folder of a home, the newest last."""
-    folders = [f for f in home.glob("*") if f.is_dir() and f.name not in files.HOME_PARTS] if home.is_dir() else []
+    marks = ("spec.json", "lock")  # a run that was killed at its very beginning has the lock only
+    folders = [folder for folder in home.glob("*") if any((folder / mark).exists() for mark in marks)]
     return [Record(folder) for folder in sorted(folders, key=lambda f: (f.stat().st_mtime, f.name))]
 
 
@@ -52,6 +53,8 @@ def being_written(record: Record) -> bool:
             return False
     except Timeout:
         return True
+    except OSError:
+        return False  # not ours to open, so not ours to tell
 
 
 def state(record: Record) -> str:
@@ -72,7 +75,7 @@ def overview(home: Path) -> list[dict[str, Any]]:
 def _row_count(record: Record) -> int:
     try:
         return len(files.complete_lines(files.read(record.folder, "rows.jsonl")))
-    except (OSError, EOFError):
+    except EngramError:
         return 0
 
 

@@ -118,6 +118,8 @@ def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:
+    if set(path) & set(TAGS):
+        raise EngramError(f"--set {whole}: this is no field of a Spec")
     inner = data
     for part in path[:-1]:
         inner = inner.get(part) if isinstance(inner, dict) else None

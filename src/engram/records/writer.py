@@ -14,7 +14,7 @@ from safetensors.torch import save as tensor_bytes
 from engram.errors import EngramError
 from engram.models import Weights
 from engram.records import files
-from engram.records.encode import encode, user_code
+from engram.records.encode import encode, refuse_if_unreadable, user_code
 from engram.records.files import Row, corrupt, writing_to
 from engram.records.record import Record
 from engram.records.spec import Spec, run_id
@@ -26,9 +26,10 @@ class Writer:
     """The one process that writes a run; a context manager that holds its lock."""
 
     def __init__(self, spec: Spec, home: Path, env: dict[str, Any]):
-        self.folder = home.resolve() / run_id(spec)
+        self.folder = home / run_id(spec)
         self.spec, self.env = spec, env
         self.record = Record(self.folder)
+        self.sealed = False
         self.step, self.state = 0, {}
         self._seconds_before = 0.0
 
@@ -39,15 +40,17 @@ class Writer:
             self._take_lock()
             try:
                 self._write_spec()
-                self._resume()
-                self._write_env()
+                self.sealed = (self.folder / "digest.json").exists()
+                if not self.sealed:
+                    self._resume()
+                    self._write_env()
             except BaseException:
                 self._lock.release()
                 raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        for file in (self._rows, self._timing):
+        for file in () if self.sealed else (self._rows, self._timing):
             with suppress(OSError):  # a full disk was reported when the row was written
                 file.close()
         self._lock.release()
@@ -65,6 +68,7 @@ class Writer:
         if (self.folder / "spec.json").exists():
             _ = self.record.spec  # refuses when it was changed
             return
+        refuse_if_unreadable(self.spec)
         for name, content in user_code(self.spec).items():
             files.replace(self.folder / "code" / name, content)
         files.write_json(self.folder / "spec.json", encode(self.spec))
@@ -76,19 +80,22 @@ class Writer:
             self.state = self.record.tensors(state.name)
             with safe_open(str(state), "pt") as tensors:
                 self.step = int(tensors.metadata()["step"])
-        self._rows = self._cut("rows.jsonl")
-        self._timing = self._cut("timing.jsonl")
+        rows = self._kept_lines("rows.jsonl")
+        if len(rows) < self.step:
+            raise corrupt(self.folder, f"rows.jsonl ends at row {len(rows)} but the state is of step {self.step}")
+        timing = self._kept_lines("timing.jsonl")
+        with suppress(ValueError, IndexError, KeyError, TypeError):  # a clock is nice to have, never a reason to refuse
+            self._seconds_before = float(json.loads(timing[-1])["seconds"])
+        self._rows, self._timing = self._cut_to("rows.jsonl", rows), self._cut_to("timing.jsonl", timing)
 
-    def _cut(self, name: str) -> Any:
+    def _kept_lines(self, name: str) -> list[bytes]:
         path = self.folder / name
-        lines = files.complete_lines(path.read_bytes()) if path.exists() else []
-        if len(lines) < self.step:
-            raise corrupt(self.folder, f"{name} ends at row {len(lines)} but the state is of step {self.step}")
-        kept = lines[: self.step]
-        if name == "timing.jsonl" and kept:
-            self._seconds_before = json.loads(kept[-1])["seconds"]
+        return files.complete_lines(path.read_bytes())[: self.step] if path.exists() else []
+
+    def _cut_to(self, name: str, lines: list[bytes]) -> Any:
+        path = self.folder / name
         with path.open("ab") as file:
-            file.truncate(sum(len(line) + 1 for line in kept))
+            file.truncate(sum(len(line) + 1 for line in lines))
         return path.open("ab")
 
     def _write_env(self) -> None:
@@ -126,7 +133,9 @@ class Writer:
 
     def end(self, how: str) -> None:
         """Seal the record: how it ended, and the digests of what was asked and what came."""
-        sums = {name: files.sha256((self.folder / name).read_bytes()) for name in ("spec.json", "rows.jsonl")}
+        snapshots = sorted(file.relative_to(self.folder) for file in (self.folder / "snapshots").glob("*.safetensors"))
+        names = ["spec.json", "rows.jsonl", *(file.as_posix() for file in snapshots)]
+        sums = {name: files.sha256((self.folder / name).read_bytes()) for name in names}
         with writing_to(self.folder):
             files.write_json(self.folder / "digest.json", {"end": how} | sums)
             (self.folder / "state.safetensors").unlink(missing_ok=True)

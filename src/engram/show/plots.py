@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
 
-import matplotlib.pyplot as plt
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
@@ -23,7 +22,8 @@ from engram.tasks import Bigram, Task
 @house_style()
 def birth_curves(records: Sequence[Record]) -> Figure:
     """Accuracy and the recall of each memory over steps; one thin line a seed, the mean thick."""
-    fig, (top, bottom) = plt.subplots(2, 1, figsize=(7.2, 5.8), sharex=True, height_ratios=(1, 1.25))
+    fig = Figure(figsize=(7.2, 5.8))
+    top, bottom = fig.subplots(2, 1, sharex=True, height_ratios=(1, 1.25))
     spec = records[0].train
     seed_curves(top, records, "accuracy.in_context", INK, "in-context accuracy")
     top.axhline(1 / spec.task.N, color=MUTED, ls=":", lw=1)
@@ -47,7 +47,8 @@ def curves(records: Sequence[Record]) -> Figure:
     """Every measured column over steps, grouped by what it is: losses, accuracies, recalls, …"""
     columns = sorted(name for name in records[0].columns if name not in ("step", "loss"))
     families = {kind: list(names) for kind, names in groupby(columns, key=lambda name: name.partition(".")[0])}
-    fig, axes = plt.subplots(len(families), 1, figsize=(7.2, 2.3 * len(families)), sharex=True, squeeze=False)
+    fig = Figure(figsize=(7.2, 2.3 * len(families)))
+    axes = fig.subplots(len(families), 1, sharex=True, squeeze=False)
     for ax, (kind, names) in zip(axes[:, 0], families.items(), strict=True):
         for i, name in enumerate(names):
             seed_curves(ax, records, name, COLOURS.get(name, f"C{i}"), name.partition(".")[2] or name)
@@ -64,7 +65,8 @@ def levels_by_size(
     series: dict[str, dict[int, list[float]]], lines: dict[str, float], xlabel: str, ylabel: str
 ) -> Figure:
     """Measured levels against a size, one dot a seed; reference levels as dashed lines."""
-    fig, ax = plt.subplots(figsize=(6, 3.6))
+    fig = Figure(figsize=(6, 3.6))
+    ax = fig.subplots()
     for i, (name, by_size) in enumerate(series.items()):
         x = [size + 0.12 * (i - 0.5) for size, values in by_size.items() for _ in values]
         ax.plot(x, [value for values in by_size.values() for value in values], "o", ms=5, alpha=0.7, label=name)
@@ -119,7 +121,8 @@ def _headline(fig: Figure, text: str) -> None:
 def memory_maps(record: Record, step: int | None = None) -> Figure:
     """The three memories in their association bases, as in Fig. 7: a memory that recalls is a bright diagonal."""
     w, letters = record.model(step).weights, _letters(record)
-    fig, axes = plt.subplots(1, 3, figsize=(12.4, 4.3))
+    fig = Figure(figsize=(12.4, 4.3))
+    axes = fig.subplots(1, 3)
     image = _heat(axes[0], scores_W_O2(w).numpy(), "W_O2: the token to write", "token attended to", "token written")
     _heat(axes[1], scores_W_K2(w).numpy(), "W_K2: the token to look for", "current token", "token before the key")
     positions = _heat(
@@ -165,7 +168,8 @@ def attention_maps(record: Record, step: int | None = None, length: int = 44) ->
     previous = [(t, t - 1) for t in range(1, len(tokens))]
     asked = np.flatnonzero(in_context).tolist()
     successors = [(t, s) for t in asked for s in range(1, t + 1) if tokens[s - 1] == tokens[t]]
-    fig, axes = plt.subplots(1, 2, figsize=(12.4, 6.6))
+    fig = Figure(figsize=(12.4, 6.6))
+    axes = fig.subplots(1, 2)
     _attend(axes[0], trace.attention1[0].numpy(), marks, previous, "Layer 1: look at the previous position")
     image = _attend(axes[1], trace.attention2[0].numpy(), marks, successors, "Layer 2: look after an earlier visit")
     fig.colorbar(image, ax=axes, shrink=0.8, pad=0.01, label="attention")

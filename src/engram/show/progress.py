@@ -4,9 +4,9 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from engram.records import Spec, Train
+from engram.records import Record, Spec, Train
 from engram.records.files import Row
-from engram.records.readings import MEMORIES
+from engram.records.readings import MEMORIES, birth
 
 LEVELS = (0.5, 0.9)
 
@@ -41,6 +41,8 @@ class Progress:
     @property
     def seconds_per_step(self) -> float | None:
         """None until two rows have come with time between them."""
+        if not self._recent:
+            return None
         (began, first), (now, last) = self._recent[0], self._recent[-1]
         return (now - began) / (last - first) if last > first and now - began > 0.05 else None
 
@@ -57,15 +59,15 @@ class Progress:
         return self.spec.plan.batch * self.spec.task.T / pace
 
 
-def birth_summary(births: dict[tuple[str, float], int]) -> list[str]:
+def birth_summary(record: Record) -> list[str]:
     """One line a memory: when it was born, or that it was not."""
     lines = []
     for column, name in MEMORIES.items():
+        born = {level: birth(record, column, level) for level in LEVELS}
         words = [
-            f"above {level} at step {births[column, level]}" if (column, level) in births else f"not above {level}"
-            for level in LEVELS
+            f"not above {level}" if step is None else f"above {level} at step {step}" for level, step in born.items()
         ]
-        state = "born: recall" if (column, LEVELS[0]) in births else "not born: recall"
+        state = "not born: recall" if born[LEVELS[0]] is None else "born: recall"
         lines.append(f"{name:<12} {state} {', '.join(words)}")
     return lines
 

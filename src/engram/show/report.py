@@ -10,7 +10,7 @@ from typing import Any
 from engram.records import Record, Train
 from engram.records.record import walk
 from engram.show.gallery import Picture
-from engram.show.progress import Progress, birth_summary
+from engram.show.progress import birth_summary
 from engram.show.save import image_bytes
 from engram.show.tables import number, span
 
@@ -45,17 +45,14 @@ def _image(picture: Picture) -> str:
 
 
 def _births(record: Record) -> str:
-    progress = Progress(record.spec)
-    for row in record.rows:
-        progress.see(row)
     if not any(name.startswith("recall.") for name in record.columns):
         return ""
-    return f"<section><pre>{escape(chr(10).join(birth_summary(progress.births)))}</pre></section>"
+    return f"<section><pre>{escape(chr(10).join(birth_summary(record)))}</pre></section>"
 
 
 def _state(record: Record) -> str:
     steps = (
-        f"{len(record.rows) - 1} of {record.spec.steps} steps"
+        f"{max(0, len(record.rows) - 1)} of {record.spec.steps} steps"
         if isinstance(record.spec, Train)
         else f"{len(record.rows)} rows"
     )

@@ -2,15 +2,16 @@
 
 import io
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records.files import replace, writing_to
+from engram.show.style import house_style
 
 FORMATS = {
     "png": {"Software": None},
@@ -20,19 +21,21 @@ FORMATS = {
 
 
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes name.png, .svg, .pdf and .json into the folder and closes the figure."""
+    """Writes name.png, .svg, .pdf and .json into the folder"""
     paths = [folder / f"{name}.{kind}" for kind in (*FORMATS, "json")]
     with writing_to(folder):
         for path in paths[:-1]:
             replace(path, image_bytes(figure, path.suffix[1:]))
         replace(paths[-1], json.dumps(drawn_data(figure)).encode())
-    plt.close(figure)
     return paths
 
 
 def image_bytes(figure: Figure, kind: str) -> bytes:
+    """The same bytes for the same figure: the style's settings for saving hold, and there is no clock."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata=FORMATS[kind])
+    with house_style(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a letter that the font lacks is drawn as a box
+        figure.savefig(buffer, format=kind, metadata=FORMATS[kind])
     return buffer.getvalue()
 
 

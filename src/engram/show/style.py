@@ -4,12 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import matplotlib
 from cycler import cycler
-
-matplotlib.use("Agg")  # figures go to files; no window is ever opened
-
-import matplotlib.pyplot as plt
+from matplotlib import rc_context
 
 INK, MUTED = "#1b1f24", "#6e7781"
 COLOURS = {
@@ -47,7 +43,7 @@ RC: dict[Any, Any] = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    with plt.rc_context(RC):
+    with rc_context(RC):
         yield
 
 

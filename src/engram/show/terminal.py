@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -21,7 +21,7 @@ BAR = 32
 
 
 class View:
-    """Shows runs as their rows come in: `with View(specs) as view: run_all(…, on_row=view.see)`."""
+    """Shows runs as their rows come in: `with View(specs) as on_row: run_all(…, on_row)`."""
 
     def __init__(self, specs: Sequence[Spec], console: Console | None = None):
         self.console = console or Console(stderr=True)
@@ -30,12 +30,11 @@ class View:
             Live(console=self.console, auto_refresh=False, transient=True) if self.console.is_terminal else None
         )
         self._spoke = 0.0
-        self._told_estimate = False
 
-    def __enter__(self) -> "View":
+    def __enter__(self) -> Callable[[Spec, Row], None]:
         if self._live:
             self._live.start()
-        return self
+        return self.see
 
     def __exit__(self, *error: object) -> None:
         if self._live:

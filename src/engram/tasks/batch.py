@@ -22,21 +22,22 @@ class Batch:
     targets: Int[np.ndarray, "B T"]
     groups: dict[str, Bool[np.ndarray, "B T"]]
 
-    def check(self, task: "Task", loss: str) -> None:
-        """A task of one's own may be wrong in these ways; said once, before training begins."""
-        found = {"targets": self.targets, **self.groups}
-        wrong = [name for name, array in found.items() if array.shape != self.tokens.shape]
-        wrong += [name for name in task.groups if name not in self.groups]
-        wrong += [name for name, mask in self.groups.items() if mask.dtype != bool]
-        if wrong or self.tokens.ndim != 2 or self.tokens.shape[1] > task.T:
+    def check(self, task: "Task", batch: int, loss: str) -> None:
+        """A task of one's own may be wrong in these ways; each is told with what was wanted."""
+        shape = (batch, self.tokens.shape[-1])
+        wrong = [name for name in ("tokens", "targets") if not np.issubdtype(getattr(self, name).dtype, np.integer)]
+        wrong += [name for name in task.groups if name not in self.groups or self.groups[name].dtype != bool]
+        arrays = {"tokens": self.tokens, "targets": self.targets, **self.groups}
+        wrong += [name for name, array in arrays.items() if array.shape != shape or shape[1] > task.T]
+        if wrong:
             raise EngramError(
-                f"{type(task).__name__}.sample: {', '.join(wrong) or 'tokens'}: wanted integer tokens and targets and "
-                f"a boolean mask for each of {', '.join(task.groups)}, all of shape (batch, T={task.T})"
+                f"{type(task).__name__}.sample: {', '.join(dict.fromkeys(wrong))}: wanted integer tokens and targets "
+                f"and boolean masks {', '.join(task.groups)}, all of shape (batch={batch}, T={task.T})"
             )
         if loss == "all" and not (np.sum(list(self.groups.values()), axis=0) == 1).all():
             raise EngramError(f"{type(task).__name__}.sample: for loss='all' each position must lie in one group only")
-        if self.tokens.min() < 0 or max(self.tokens.max(), self.targets.max()) >= task.N:
-            raise EngramError(f"{type(task).__name__}.sample: tokens must lie in 0 … N−1 = {task.N - 1}")
+        if min(self.tokens.min(), self.targets.min()) < 0 or max(self.tokens.max(), self.targets.max()) >= task.N:
+            raise EngramError(f"{type(task).__name__}.sample: tokens and targets must lie in 0 … N−1 = {task.N - 1}")
 
 
 @runtime_checkable

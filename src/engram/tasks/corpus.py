@@ -97,7 +97,10 @@ def _shakespeare() -> Corpus:
 
 @lru_cache(maxsize=4)
 def _from_text(path: str, sha256: str) -> Corpus:
-    text = _read(path).decode("utf-8", errors="replace")
+    try:
+        text = _read(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise EngramError(f"task.corpus: {path} is not UTF-8 text; convert it first") from None
     alphabet = "".join(sorted(set(text)))
     if not 2 <= len(alphabet) <= LARGEST_ALPHABET:
         found = {0: "is empty", 1: "has one letter only"}.get(len(alphabet), f"has {len(alphabet)} characters")

@@ -7,12 +7,10 @@ visits of token i while it is no trigger. This floor depends on the task: it is 
 """
 
 from collections.abc import Iterator, Sequence
-
-from matplotlib.figure import Figure
+from typing import Any
 
 from engram.experiments import Scale
 from engram.records import Check, Claim, Measure, Record
-from engram.show.plots import levels_by_size
 
 TIMES = "quick 10 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "the task of Birth of a Transformer, section 3; the levels are computed here"
@@ -43,7 +41,9 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     yield Claim("birth.floor", CLAIMS["birth.floor"], SOURCE, tuple(measures))
 
 
-def figure(records: Sequence[Record]) -> Figure:
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.plots import levels_by_size
+
     text, floors = split(records)
     series = {name: {K: [row[name] for row in rows] for K, rows in floors.items()} for name in ("floor", "sampled")}
     return levels_by_size(series, {"bigram entropy of the text": text["entropy.bigram"]}, "triggers K", "nats")

@@ -136,16 +136,25 @@ def _write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str,
 
 def birth(fresh: bool = False, device: str = "auto", watch: Watch = unwatched) -> tuple[Result, Path]:
     """The main job: one run of birth.joint at quick scale with all its pictures, and its report."""
-    from engram.show.gallery import gallery
-
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     (record,) = records = _run_records(_birth_specs(experiment, fresh), device, watch)
     claims = [entry.to_json() for entry in entries_of(experiment, records, "quick")]
-    pictures = gallery(record)
-    path = home() / "reports" / "birth.html"
-    report = _write_report(path, "The birth of an induction head", [(record, pictures)], claims)
-    figures = _save({f"birth-{picture.name}": picture.figure for picture in pictures})
+    report = home() / "reports" / f"{record.id}.html"
+    figures = sorted((home() / "figures").glob(f"{record.id}-*"))
+    if not _up_to_date([report, *figures], record):
+        from engram.show.gallery import gallery
+
+        pictures = gallery(record)
+        figures = _save({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
+        _write_report(report, "The birth of an induction head", [(record, pictures)], claims)  # last: it seals the rest
     return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), report
+
+
+def _up_to_date(paths: Sequence[Path], record: Record) -> bool:
+    """Whether all files were made after the record was finished and after the code that draws them was changed."""
+    show = Path(__file__).parent / "show"
+    newest = max(file.stat().st_mtime for file in (record.folder / "digest.json", *show.glob("*.*")))
+    return all(path.exists() and path.stat().st_mtime > newest for path in paths)
 
 
 def _birth_specs(experiment: Experiment, fresh: bool) -> list[Spec]:

@@ -3,6 +3,7 @@
 import io
 import json
 import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,14 @@ def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
+@lru_cache(maxsize=8)  # the report shows the pictures that were just saved
 def image_bytes(figure: Figure, kind: str) -> bytes:
     """The same bytes for the same figure: the style's settings for saving hold, and there is no clock."""
     buffer = io.BytesIO()
     with house_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a letter that the font lacks is drawn as a box
         figure.savefig(buffer, format=kind, metadata=FORMATS[kind])
+        figure.set_layout_engine("none")  # laid out once: the other formats take the same places
     return buffer.getvalue()
 
 

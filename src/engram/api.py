@@ -136,16 +136,17 @@ def _write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str,
 
 def birth(fresh: bool = False, device: str = "auto", watch: Watch = unwatched) -> tuple[Result, Path]:
     """The main job: one run of birth.joint at quick scale with all its pictures, and its report."""
+    from engram.show.gallery import NAMES, gallery
+    from engram.show.save import figure_paths
+
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     (record,) = records = _run_records(_birth_specs(experiment, fresh), device, watch)
     claims = [entry.to_json() for entry in entries_of(experiment, records, "quick")]
     report = home() / "reports" / f"{record.id}.html"
-    figures = sorted((home() / "figures").glob(f"{record.id}-*"))
+    figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
     if not _up_to_date([report, *figures], record):
-        from engram.show.gallery import gallery
-
         pictures = gallery(record)
-        figures = _save({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
+        _save({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
         _write_report(report, "The birth of an induction head", [(record, pictures)], claims)  # last: it seals the rest
     return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), report
 

@@ -8,6 +8,8 @@ from engram.models import Simplified
 from engram.records import Record, Train
 from engram.show.plots import attention_maps, birth_curves, curves, memory_maps
 
+NAMES = ("curves", "memories", "attention")  # of a training of Simplified, in this order
+
 
 @dataclass(frozen=True)
 class Picture:

@@ -21,9 +21,13 @@ FORMATS = {
 }  # no clock in a figure
 
 
+def figure_paths(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}.{kind}" for kind in (*FORMATS, "json")]
+
+
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Writes name.png, .svg, .pdf and .json into the folder"""
-    paths = [folder / f"{name}.{kind}" for kind in (*FORMATS, "json")]
+    paths = figure_paths(folder, name)
     with writing_to(folder):
         for path in paths[:-1]:
             replace(path, image_bytes(figure, path.suffix[1:]))

@@ -236,7 +236,7 @@ def test_a_run_finished_by_another_in_the_last_moment_is_kept(tiny: Tiny, tmp_pa
     spec = tiny()
     ended = execute(spec, tmp_path / "other").folder
 
-    def finish_elsewhere(device: str) -> dict[str, object]:
+    def finish_elsewhere(device: str, path: str) -> dict[str, object]:
         shutil.copytree(ended, tmp_path / "here" / ended.name)
         return {"threads": 1, "device": device}
 

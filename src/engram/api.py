@@ -17,6 +17,7 @@ from engram.errors import EngramError
 from engram.execute import environment, law_rows, measured_steps
 from engram.experiments import Experiment, Scale, known_scale
 from engram.experiments import find as find_experiment
+from engram.learning import choose_path
 from engram.ledger import entries_of
 from engram.records import Record, Spec, Train
 from engram.records.compare import first_mismatch
@@ -68,11 +69,12 @@ def run(
     settings: dict[str, Any] | None = None,
     device: str = "auto",
     watch: Watch = unwatched,
+    path: str = "auto",
 ) -> Result:
     """Run an experiment (or a user's file): finished records are reused, part-done ones resumed."""
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size = known_scale(scale)
-    records = _run_records(specs_of(experiment, size, seeds, settings), device, watch)
+    records = _run_records(specs_of(experiment, size, seeds, settings), device, watch, path)
     claims, figure = _read_off(experiment, records, size, settings)
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
     return Result(experiment, size, time.monotonic() - began, claims, records, _save({stem: figure}))
@@ -86,10 +88,10 @@ def specs_of(experiment: Experiment, scale: Scale, seeds: int | Iterable[int], s
     return [with_settings(spec, settings) if settings else spec for spec in experiment.specs(scale, chosen)]
 
 
-def _run_records(specs: Sequence[Spec], device: str, watch: Watch) -> list[Record]:
+def _run_records(specs: Sequence[Spec], device: str, watch: Watch, path: str) -> list[Record]:
     chosen, _ = choose_device(device)
     with watch(specs) as on_row:
-        return run_all(specs, home(), chosen, on_row)
+        return run_all(specs, home(), chosen, on_row, path)
 
 
 def _read_off(
@@ -134,13 +136,15 @@ def _write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str,
     return path
 
 
-def birth(fresh: bool = False, device: str = "auto", watch: Watch = unwatched) -> tuple[Result, Path]:
+def birth(
+    fresh: bool = False, device: str = "auto", watch: Watch = unwatched, path: str = "auto"
+) -> tuple[Result, Path]:
     """The main job: one run of birth.joint at quick scale with all its pictures, and its report."""
     from engram.show.gallery import NAMES, gallery
     from engram.show.save import figure_paths
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
-    (record,) = records = _run_records(_birth_specs(experiment, fresh), device, watch)
+    (record,) = records = _run_records(_birth_specs(experiment, fresh), device, watch, path)
     claims = [entry.to_json() for entry in entries_of(experiment, records, "quick")]
     report = home() / "reports" / f"{record.id}.html"
     figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
@@ -182,8 +186,10 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
     compared = min(steps, len(record.rows))
     then = record.env["sittings"][0]
     torch.set_num_threads(min(then["threads"], cores()))
-    same = _what_rounds(environment("cpu")) == _what_rounds(then)
-    fresh = (row for _, row in measured_steps(spec)) if isinstance(spec, Train) else law_rows(spec)
+    path = choose_path("auto", spec.model, spec.plan, "cpu") if isinstance(spec, Train) else "none"
+    path = "reference" if then["path"] == "reference" else path
+    same = _what_rounds(environment("cpu", path)) == _what_rounds(then)
+    fresh = (row for _, row in measured_steps(spec, path=path)) if isinstance(spec, Train) else law_rows(spec)
     mismatch = first_mismatch(record, islice(fresh, compared), to_the_byte=same)
     how = "to the byte" if same else "to 0.1 % (other versions, machine or threads than the record's)"
     seal = "digest holds" if sealed else "not finished, so without digest"

@@ -66,7 +66,7 @@ def console() -> Any:
 
 
 @app.command
-def birth(*, fresh: bool = False, device: str = "auto", json: bool = False) -> int:
+def birth(*, fresh: bool = False, device: str = "auto", path: str = "auto", json: bool = False) -> int:
     """Watch an induction head being born: terminal view, figures, report, claims.
 
     Parameters
@@ -75,10 +75,12 @@ def birth(*, fresh: bool = False, device: str = "auto", json: bool = False) -> i
         Take the next seed instead of showing the stored run.
     device
         auto, cpu, cuda or mps.
+    path
+        How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
     """
     from engram import api
 
-    result, report = api.birth(fresh, device, _watched("birth.joint, quick scale", device))
+    result, report = api.birth(fresh, device, _watched("birth.joint, quick scale", device), path)
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
@@ -134,6 +136,7 @@ def run(
     seeds: WholeNumber = 1,
     engine: str = "local",
     device: str = "auto",
+    path: str = "auto",
     settings: Settings = (),
     json: bool = False,
 ) -> int:
@@ -147,6 +150,8 @@ def run(
         How many seeds: 0, 1, ….
     engine
         Where runs are computed: local.
+    path
+        How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
     settings
         Fields of the Spec to set otherwise: --set task.K=3 plan.optimiser.lr=0.1
     """
@@ -157,7 +162,7 @@ def run(
     if engine != "local":
         raise EngramError(f"--engine {engine!r}: this version has the engine local")
     watch = _watched(f"{name}, {scale} scale", device)
-    result = api.run(name, scale, seeds, parse_settings(settings), device, watch)
+    result = api.run(name, scale, seeds, parse_settings(settings), device, watch, path)
     if json:
         answer(result.to_json())
         return 0
@@ -263,6 +268,23 @@ def report(
     path = write_report(output.resolve(), "Engram report", [load(name) for name in names])
     answer({"report": str(path)}) if json else print(f"report  {near(path)}")
     return 0
+
+
+@app.command
+def bench(*names: str, json: bool = False) -> int:
+    """Speed and memory against straightforward baselines, as ratios in one run."""
+    from engram.bench.suite import BENCHMARKS, Bench
+    from engram.errors import did_you_mean
+
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        hint = did_you_mean(unknown[0], BENCHMARKS)
+        raise EngramError(f"bench: no {unknown[0]!r}; {hint}allowed: {', '.join(BENCHMARKS)}")
+    measured, machine = [], Bench()
+    for name in names or BENCHMARKS:
+        say(f"measuring {name}")
+        measured += [line.to_json() for line in BENCHMARKS[name](machine)]
+    return _print_table("benchmarks", measured, json)
 
 
 @app.command

@@ -14,6 +14,7 @@ OPTIONAL = {"hf": "transformers", "ray": "ray", "tl": "transformer_lens"}
 def findings() -> list[dict[str, str]]:
     """One line a finding: what, found, and what to do if something is amiss."""
     from engram.engines.local import choose_device, cores
+    from engram.native import kernel
     from engram.records.files import home
 
     device, why = choose_device("auto")
@@ -23,6 +24,7 @@ def findings() -> list[dict[str, str]]:
         "cores": str(cores()),
         "device": f"{device} ({why})",
     }
+    found["fast path"] = "compiled kernel" if kernel() else "no kernel (no C++ compiler on PATH): runs use torch alone"
     found |= {"runs": f"{home().resolve()} ({_writable(home())})", "disk free": _free(home())}
     found |= {f"extra [{extra}]": _optional(extra, module) for extra, module in OPTIONAL.items()}
     found["browser"] = next(

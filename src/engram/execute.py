@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from engram.errors import EngramError, Interrupted
-from engram.learning import Diverged, Moment, train
-from engram.learning.reference import gradients, on
+from engram.learning import PATHS, Diverged, Moment, choose_path, train
+from engram.learning.reference import on
 from engram.models import Simplified, Weights
 from engram.probes.attention import attention
 from engram.probes.recall import kl_W_F, memories
@@ -34,6 +34,7 @@ def execute(
     device: str = "cpu",
     on_row: Callable[[Row], None] = lambda row: None,
     stop: Callable[[], bool] = lambda: False,
+    path: str = "auto",
 ) -> Record:
     """Run a Spec to its end and return its Record: reused if finished, resumed if part-done.
 
@@ -42,13 +43,14 @@ def execute(
     record = Record(home / run_id(spec))
     if record.ended is not None:
         return _reused(record, on_row)
-    with Writer(spec, home, environment(device)) as writer:
+    chosen = _path(spec, record, device, path)
+    with Writer(spec, home, environment(device, chosen)) as writer:
         if writer.sealed:  # another process finished it while this one was beginning
             return _reused(Record(record.folder), on_row)
         for row in Record(record.folder).rows:
             on_row(row)
         if isinstance(spec, Train):
-            _train(spec, writer, device, on_row, stop)
+            _train(spec, writer, device, chosen, on_row, stop)
         else:
             _check(spec, writer, on_row, stop)
         writer.end("finished")
@@ -63,10 +65,25 @@ def _reused(record: Record, on_row: Callable[[Row], None]) -> Record:
     return record
 
 
-def _train(spec: Train, writer: Writer, device: str, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:
+def _path(spec: Spec, record: Record, device: str, wanted: str) -> str:
+    """A resumed run keeps the path it began on, so that its numbers stay the same to the byte."""
+    if not isinstance(spec, Train):
+        return "none"
+    begun = record.env["sittings"][0]["path"] if (record.folder / "env.json").exists() else wanted
+    return choose_path(begun if wanted == "auto" else wanted, spec.model, spec.plan, device)
+
+
+def _train(
+    spec: Train,
+    writer: Writer,
+    device: str,
+    path: str,
+    on_row: Callable[[Row], None],
+    stop: Callable[[], bool],
+) -> None:
     snapshots = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
     try:
-        for moment, row in measured_steps(spec, device, writer.step, writer.state):
+        for moment, row in measured_steps(spec, device, path, writer.step, writer.state):
             if stop():
                 writer.save(moment.step, moment.state)
                 raise Interrupted([writer.record.id], moment.step)
@@ -81,11 +98,11 @@ def _train(spec: Train, writer: Writer, device: str, on_row: Callable[[Row], Non
 
 
 def measured_steps(
-    spec: Train, device: str = "cpu", start: int = 0, state: Weights | None = None
+    spec: Train, device: str = "cpu", path: str = "reference", start: int = 0, state: Weights | None = None
 ) -> Iterator[tuple[Moment, Row]]:
     """Every step of a training with its row: loss and accuracy of the fresh batch, and the probes that are due."""
     w, moments = _state(spec, state or {}, device)
-    for moment in train(spec.task, spec.model, spec.plan, spec.seed, w, gradients, start, moments):
+    for moment in train(spec.task, spec.model, spec.plan, spec.seed, w, PATHS[path], start, moments):
         yield moment, {"step": moment.step} | moment.metrics | probe(spec, moment.step, w)
 
 
@@ -134,7 +151,7 @@ def probe_batch(task: Task, seed: int) -> Batch:
     return task.sample(seed, 2**40, ATTENTION_SEQUENCES)
 
 
-def environment(device: str) -> dict[str, Any]:
+def environment(device: str, path: str) -> dict[str, Any]:
     """What may change the last digit of a number."""
     packages = {name: version(name) for name in ("engram", "torch", "numpy")}
     machine = {
@@ -142,7 +159,7 @@ def environment(device: str) -> dict[str, Any]:
         "machine": platform.machine(),
         "system": platform.system(),
     }
-    how = {"device": device, "threads": torch.get_num_threads(), "path": "reference", "pid": os.getpid()}
+    how = {"device": device, "threads": torch.get_num_threads(), "path": path, "pid": os.getpid()}
     return packages | {"commit": _commit()} | machine | how
 
 

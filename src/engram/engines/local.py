@@ -39,24 +39,24 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_all(specs: Sequence[Spec], home: Path, device: str, on_row: OnRow) -> list[Record]:
+def run_all(specs: Sequence[Spec], home: Path, device: str, on_row: OnRow, path: str = "auto") -> list[Record]:
     """Records of all Specs, in order. Ctrl-C lets every run finish its step and save, then raises Interrupted."""
     specs = list({run_id(spec): spec for spec in specs}.values())
     unfinished = [spec for spec in specs if Record(home / run_id(spec)).ended is None]
     with stop_on_ctrl_c() as stopped:
         if len(unfinished) > 1 and device == "cpu":
-            _in_processes(unfinished, home, on_row, stopped)
-        return _one_by_one(specs, home, device, on_row, stopped)
+            _in_processes(unfinished, home, on_row, stopped, path)
+        return _one_by_one(specs, home, device, on_row, stopped, path)
 
 
 def _one_by_one(
-    specs: Sequence[Spec], home: Path, device: str, on_row: OnRow, stopped: Callable[[], bool]
+    specs: Sequence[Spec], home: Path, device: str, on_row: OnRow, stopped: Callable[[], bool], path: str
 ) -> list[Record]:
     """Here, with all threads. Ended runs are only read; one that diverged is refused."""
     records = []
     for spec in specs:
         torch.set_num_threads(_threads(spec, home, cores()))
-        records.append(execute(spec, home, device, lambda row, spec=spec: on_row(spec, row), stopped))
+        records.append(execute(spec, home, device, lambda row, spec=spec: on_row(spec, row), stopped, path))
     return records
 
 
@@ -87,13 +87,14 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Callable[[], bool]) -> None:
+def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Callable[[], bool], path: str) -> None:
     """As many at a time as there are cores. They speak through their records."""
     waiting, running, seen = list(specs), [], dict.fromkeys(map(run_id, specs), 0)
     try:
         while (waiting or running) and not stopped():
             while waiting and len(running) < cores():
-                running.append(Worker(waiting[0], home, _threads(waiting.pop(0), home, 1)))
+                spec = waiting.pop(0)
+                running.append(Worker(spec, home, _threads(spec, home, 1), path))
             time.sleep(SECONDS_BETWEEN_LOOKS)
             _show_new_rows(specs, home, seen, on_row)
             running = [worker for worker in running if not worker.done()]

@@ -18,9 +18,10 @@ from engram.records.encode import decode, encode, user_code
 class Worker:
     """The parent's side. The child has a session of its own, so that Ctrl-C reaches it once, through `stop`."""
 
-    def __init__(self, spec: Spec, home: Path, threads: int):
+    def __init__(self, spec: Spec, home: Path, threads: int, path: str):
         code = {name: base64.b64encode(content).decode() for name, content in user_code(spec).items()}
-        job = {"spec": encode(spec), "code": code, "home": str(home), "threads": threads, "parent": os.getpid()}
+        job = {"spec": encode(spec), "code": code, "home": str(home), "threads": threads, "path": path}
+        job["parent"] = os.getpid()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is done)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "engram.engines.worker"],
@@ -77,7 +78,8 @@ def main() -> int:
     torch.set_num_threads(job["threads"])
     code = {name: base64.b64decode(text) for name, text in job["code"].items()}
     try:
-        execute(decode(job["spec"], code), Path(job["home"]), stop=lambda: bool(asked) or os.getppid() != job["parent"])
+        spec, home = decode(job["spec"], code), Path(job["home"])
+        execute(spec, home, stop=lambda: bool(asked) or os.getppid() != job["parent"], path=job["path"])
     except Interrupted:
         return 130
     except Exception as error:

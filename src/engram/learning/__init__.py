@@ -1,6 +1,7 @@
-"""Learning: a Plan, the loop that follows it, and the gradients it follows."""
+"""Learning: a Plan, the loop that follows it, and the gradients it follows on one of two paths."""
 
 from engram.learning.loop import Diverged, Moment, train
+from engram.learning.paths import PATHS, choose_path
 from engram.learning.plan import SGD, Adam, Plan
 
-__all__ = ["SGD", "Adam", "Diverged", "Moment", "Plan", "train"]
+__all__ = ["PATHS", "SGD", "Adam", "Diverged", "Moment", "Plan", "choose_path", "train"]

@@ -13,13 +13,15 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt32
 from pydantic import Field, field_validator, model_validator
 
+from engram.native import call, kernel
 from engram.tasks.batch import Batch
 from engram.tasks.corpus import Corpus, Sampler, TextFile, conditional, corpus_of, random_bits
 from engram.values import Value, generator
 
+Walk = tuple[Int[np.ndarray, "B T1"], Int[np.ndarray, "B T"]]
 Pairs = tuple[Int[np.ndarray, "B K"], Int[np.ndarray, "B K"]]
 
 
@@ -101,22 +103,31 @@ class Bigram(Value):
         triggers, outputs = self.draw_pairs(rng, batch)
         jumps = np.full((batch, self.N), -1)  # what a token forces next: o_k at q_k, −1 elsewhere
         np.put_along_axis(jumps, triggers, outputs, axis=1)
-        z = self._walk(jumps, random_bits(rng, (self.T + 1, batch)))
-        tokens, targets = z[:, :-1], z[:, 1:]
-        occurrence = occurrences(tokens, self.N) * (np.take_along_axis(jumps, tokens, axis=1) >= 0)
+        bits = random_bits(rng, (self.T + 1, batch))
+        z, occurrence = self._walk(jumps, bits) if kernel() is None else self._native_walk(jumps, bits)
         groups = {"in_context": occurrence >= 2, "first": occurrence == 1, "global": occurrence == 0}
-        return Batch(tokens, targets, groups)
+        return Batch(z[:, :-1], z[:, 1:], groups)
 
-    def _walk(self, jumps: Int[np.ndarray, "B N"], bits: Int[np.ndarray, "T1 B"]) -> Int[np.ndarray, "B T1"]:
-        """All sequences side by side, one position at a time."""
+    def _native_walk(self, jumps: Int[np.ndarray, "B N"], bits: UInt32[np.ndarray, "T1 B"]) -> Walk:
+        """The same, compiled: sequence by sequence."""
+        (B, N), T = jumps.shape, len(bits) - 1
+        z, occurrence = np.empty((B, T + 1), dtype=np.int64), np.empty((B, T), dtype=np.int64)
+        arrays = (self._samplers["start"].cuts, self._samplers["next"].cuts, jumps, bits, z, occurrence)
+        call("walk", (B, T, N), arrays)
+        return z, occurrence
+
+    def _walk(self, jumps: Int[np.ndarray, "B N"], bits: UInt32[np.ndarray, "T1 B"]) -> Walk:
+        """Tokens, and m at the m-th visit of a trigger: all sequences side by side, one position at a time."""
         start, successor = self._samplers["start"], self._samplers["next"]
-        z = np.empty_like(bits)
-        z[0] = start.draw(np.zeros_like(bits[0]), bits[0])
+        z = np.empty(bits.shape, dtype=np.int64)
+        z[0] = start.draw(np.zeros_like(z[0]), bits[0])
         sequence = np.arange(len(jumps))
         for t in range(len(bits) - 1):
             forced = jumps[sequence, z[t]]
             z[t + 1] = np.where(forced >= 0, forced, successor.draw(z[t], bits[t + 1]))
-        return np.ascontiguousarray(z.T)
+        tokens = z.T[:, :-1]
+        forces = np.take_along_axis(jumps, tokens, axis=1) >= 0
+        return np.ascontiguousarray(z.T), occurrences(tokens, self.N) * forces
 
 
 def occurrences(tokens: Int[np.ndarray, "B T"], N: int) -> Int[np.ndarray, "B T"]:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped, UInt32
 from pydantic import model_validator
 
 from engram.errors import EngramError
@@ -139,10 +139,10 @@ class Sampler:
         cuts[np.arange(laws.shape[1])[None, :] >= last[:, None]] = 2**32
         return cls((cuts + (np.arange(len(laws))[:, None] << 32)).ravel(), laws.shape[1])
 
-    def draw(self, row: np.ndarray, bits: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
+    def draw(self, row: np.ndarray, bits: Shaped[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
         """One token from law `row` for each 32 random bits."""
         return np.searchsorted(self.cuts, (row << 32) + bits, side="right") - row * self.N
 
 
-def random_bits(rng: np.random.Generator, shape: tuple[int, ...]) -> Int[np.ndarray, "..."]:
-    return rng.integers(0, 2**32, shape, dtype=np.uint32).astype(np.int64)
+def random_bits(rng: np.random.Generator, shape: tuple[int, ...]) -> UInt32[np.ndarray, "..."]:
+    return rng.integers(0, 2**32, shape, dtype=np.uint32)

@@ -1,0 +1,1 @@
+"""Speed and memory against straightforward baselines, as ratios in one run."""

@@ -1,0 +1,64 @@
+"""What a careful person would write first: a sampler that draws token by token, and a dense training step in torch."""
+
+from concurrent.futures import ProcessPoolExecutor
+from math import sqrt
+from multiprocessing import get_context
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from engram.models import Simplified, Weights
+from engram.tasks import Batch, Bigram
+
+
+def sample_token_by_token(task: Bigram, seed: int, sequences: int) -> np.ndarray:
+    """NumPy's `choice` for every token, as in the published code. Returns z_1 … z_{T+1}."""
+    rng, tokens, table = np.random.default_rng(seed), np.arange(task.N), task.table
+    batch = np.empty((sequences, task.T + 1), dtype=np.int64)
+    for sequence in batch:
+        triggers = rng.choice(tokens, task.K, replace=False, p=table.unigram).tolist()
+        outputs = rng.choice(tokens, task.K)
+        sequence[0] = rng.choice(tokens, p=table.unigram)
+        for t in range(task.T):
+            now = sequence[t]
+            if now in triggers:
+                sequence[t + 1] = outputs[triggers.index(now)]
+            else:
+                sequence[t + 1] = rng.choice(tokens, p=table.bigram[now])
+    return batch
+
+
+def sampling_pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, get_context("spawn"))
+
+
+def sample_in_pool(pool: ProcessPoolExecutor, processes: int, task: Bigram, sequences: int) -> int:
+    """Shared out over the processes; returns the number of tokens."""
+    share = [sequences // processes] * processes
+    return sum(part.size for part in pool.map(sample_token_by_token, [task] * processes, range(processes), share))
+
+
+def dense_step(model: Simplified, w: Weights, optimiser: torch.optim.Optimizer, batch: Batch, loss: str) -> float:
+    """Forward on all sequences at once, autograd, update. Only trained matrices ask for gradients."""
+    tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
+    read = torch.ones_like(tokens, dtype=torch.bool) if loss == "all" else torch.from_numpy(batch.groups[loss])
+    x = w["E"][tokens] + w["P"][: tokens.shape[1]]
+    x = x + _head(x, w["W_K1"], w["W_V1"], w["W_O1"], model)
+    x = x + _head(x, w["W_K2"], w["W_V2"], w["W_O2"], model)
+    x = x[read]
+    if "W_F" in w:
+        x = x + x @ w["W_F"].T
+    value = cross_entropy(x @ w["U"].T, targets[read])
+    optimiser.zero_grad()
+    value.backward()
+    optimiser.step()
+    return value.item()
+
+
+def _head(x: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, model: Simplified) -> Tensor:
+    T = x.shape[1]
+    mask = torch.ones(T, T, dtype=torch.bool).triu(1)
+    scores = (x @ (x @ W_K.T).mT).div_(sqrt(model.d)).masked_fill_(mask, -torch.inf)
+    return scores.softmax(dim=-1) @ (x @ W_V.T) @ W_O.T

@@ -1,0 +1,215 @@
+"""The benchmarks. Each measures both sides on a stated slice in the same run, warmed up, best of several."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from engram.bench.baselines import dense_step, sample_in_pool, sampling_pool
+from engram.learning import PATHS, SGD, choose_path
+from engram.learning.plan import Plan
+from engram.models import Simplified, Weights
+from engram.tasks import Bigram
+
+BATCH, PROCESSES = 512, 2
+TRAINED = {"in-context": ("W_K1", "W_K2", "W_O2"), "all-tokens": ("W_K1", "W_K2", "W_O2", "W_F")}
+LOSS = {"in-context": "in_context", "all-tokens": "all"}
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One line: our value, the baseline's, and how many times better ours is."""
+
+    name: str
+    value: float
+    unit: str
+    baseline: float
+    ratio: float
+    gflops: float | None = None
+    about: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: float(f"{v:.4g}") if isinstance(v, float) else v for name, v in asdict(self).items()}
+
+
+def best(work: Callable[[], object], times: int) -> float:
+    """Seconds of the fastest of several calls, after one that does not count."""
+    work()
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+@dataclass
+class Bench:
+    """Both sides of every benchmark; what several of them need is measured once."""
+
+    task: Bigram = field(default_factory=lambda: Bigram(K=5, T=256))
+    d: int = 128
+
+    def model(self, kind: str) -> Simplified:
+        blocks = ("attention", "attention", "linear") if kind == "all-tokens" else ("attention", "attention")
+        return Simplified(d=self.d, blocks=blocks)
+
+    def weights(self, kind: str) -> Weights:
+        return self.model(kind).init(self.task.N, self.task.T, 0)
+
+    @cached_property
+    def sgemm(self) -> float:
+        """GFLOP/s of a tall × d × d product, the shape of the model's projections."""
+        tall, square = torch.randn(BATCH * self.task.T, self.d), torch.randn(self.d, self.d)
+        return 2 * tall.numel() * self.d / best(lambda: tall @ square, 10) / 1e9
+
+    @cached_property
+    def token_by_token(self) -> float:
+        """Tokens per second of the plain sampler on two processes, on a slice of 32 sequences."""
+        with sampling_pool(PROCESSES) as pool:
+            seconds = best(lambda: sample_in_pool(pool, PROCESSES, self.task, 32), 3)
+        return 32 * self.task.T / seconds
+
+    def dense_seconds(self, kind: str) -> tuple[float, float]:
+        """Seconds of a dense step at the full batch, and its GFLOP, counted by torch."""
+        w, names = self.weights(kind), TRAINED[kind]
+        for name in names:
+            w[name].requires_grad_()
+        optimiser = torch.optim.SGD([w[name] for name in names], 0.2, 0.9, weight_decay=1e-4)
+        batch = self.task.sample(0, 0, BATCH)
+
+        def step() -> None:
+            dense_step(self.model(kind), w, optimiser, batch, LOSS[kind])
+
+        with FlopCounterMode(display=False) as counter:
+            step()
+        return best(step, 2), counter.get_total_flops() / 1e9
+
+    def our_step(self, kind: str, batch: int = BATCH) -> Callable[[], None]:
+        """A training step as the loop takes it: sample, gradients, update."""
+        w, names, model = self.weights(kind), TRAINED[kind], self.model(kind)
+        plan = Plan(optimiser=SGD(lr=0.2, momentum=0.9, weight_decay=1e-4), steps=1, batch=batch, trained=names)
+        gradients = PATHS[choose_path("auto", model, plan, "cpu")]
+        optimiser, counter = plan.optimiser.over([w[name] for name in names]), iter(range(10**9))
+
+        def step() -> None:
+            measured = gradients(model, w, self.task.sample(0, next(counter), batch), LOSS[kind], names)
+            for name in names:
+                w[name].grad = measured.gradients[name]
+            optimiser.step()
+
+        return step
+
+    @cached_property
+    def steps(self) -> dict[str, tuple[float, float, float]]:
+        """For each loss: our seconds, the dense step's seconds, the dense step's GFLOP."""
+        return {kind: (best(self.our_step(kind), 4), *self.dense_seconds(kind)) for kind in TRAINED}
+
+
+def sample(bench: Bench) -> Iterator[Benchmark]:
+    tokens = BATCH * bench.task.T
+    ours = tokens / best(lambda: bench.task.sample(0, 0, BATCH), 5)
+    about = "baseline: numpy choice for every token, 2 processes, 32 sequences"
+    yield Benchmark("sample", ours, "tokens/s", bench.token_by_token, ours / bench.token_by_token, about=about)
+
+
+def steps(bench: Bench) -> Iterator[Benchmark]:
+    for kind, (ours, dense, gflop) in bench.steps.items():
+        plain = dense + BATCH * bench.task.T / bench.token_by_token
+        share = gflop / dense / bench.sgemm
+        about = (
+            f"baseline: dense step {dense:.2f} s at {share:.0%} of sgemm {bench.sgemm:.0f} GFLOP/s, plus plain sampling"
+        )
+        if share < 0.35:
+            about += " (below 35 %: NOT A FAIR BASELINE in this run)"
+        yield Benchmark(f"step.{kind}", ours, "s", plain, plain / ours, gflop / dense, about)
+
+
+def roofline(bench: Bench) -> Iterator[Benchmark]:
+    ours, _, gflop = bench.steps["in-context"]
+    perfect = gflop / bench.sgemm
+    about = f"baseline: the dense step's {gflop:.0f} GFLOP at the speed of sgemm, were nothing lost"
+    yield Benchmark("step.roofline", ours, "s", perfect, perfect / ours, bench.sgemm, about)
+
+
+MEMORY = """
+import json, sys
+from pathlib import Path
+from engram.bench.suite import Bench
+def status(key):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(key)).split()[1]) / 1024
+bench = Bench()
+step = bench.our_step("in-context") if sys.argv[1] == "ours" else lambda: bench.dense_seconds("in-context")
+Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+small = status("VmRSS")
+step()
+print(json.dumps(status("VmHWM") - small))
+"""
+
+
+def memory(bench: Bench) -> Iterator[Benchmark]:
+    """Growth of the process's peak during steps, each side in a process of its own."""
+    peaks = {side: _in_process(MEMORY, side) for side in ("ours", "dense")}
+    about = "growth of peak memory in a fresh process (Linux)"
+    yield Benchmark("step.memory", peaks["ours"], "MB", peaks["dense"], peaks["dense"] / peaks["ours"], about=about)
+
+
+FIRST_STEP = """
+from pathlib import Path
+import tempfile
+from engram.experiments import find
+from engram.execute import execute
+with tempfile.TemporaryDirectory() as home:
+    try:
+        execute(find("birth.joint").specs("quick", [0])[0], Path(home), on_row=lambda row: 1 / (1 - row["step"]))
+    except ZeroDivisionError:
+        print(0)
+"""
+
+
+def start(bench: Bench) -> Iterator[Benchmark]:
+    """From process start to the end of the first training step, beyond what `import torch` alone takes."""
+    whole = best(lambda: _in_process(FIRST_STEP, ""), 3)
+    torch_alone = best(lambda: _in_process("import torch; print(0)", ""), 3)
+    about = "seconds beyond `import torch` (baseline: `import torch`)"
+    yield Benchmark("start", whole - torch_alone, "s", torch_alone, torch_alone / (whole - torch_alone), about=about)
+
+
+def growth(bench: Bench) -> Iterator[Benchmark]:
+    """Seconds of our step as sizes grow, against proportional growth of the smallest in batch; T and d beside it."""
+    base = best(bench.our_step("in-context", 128), 3)
+    for batch in (256, 512, 1024):
+        seconds = best(bench.our_step("in-context", batch), 2)
+        linear = base * batch / 128
+        yield Benchmark(
+            f"growth.batch-{batch}", seconds, "s", linear, linear / seconds, about="baseline: linear from batch 128"
+        )
+    for T in (64, 128, 256, 512, 1024):
+        seconds = best(Bench(Bigram(K=5, T=T)).our_step("in-context", 64), 2)
+        yield Benchmark(f"growth.T-{T}", seconds, "s", seconds, 1.0, about="batch 64, d 128")
+    for d in (64, 128, 256, 512):
+        seconds = best(Bench(d=d).our_step("in-context", 64), 2)
+        yield Benchmark(f"growth.d-{d}", seconds, "s", seconds, 1.0, about="batch 64, T 256")
+
+
+def _in_process(code: str, argument: str) -> float:
+    run = subprocess.run([sys.executable, "-c", code, argument], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout.strip().splitlines()[-1])
+
+
+BENCHMARKS = {
+    "sample": sample,
+    "step": steps,
+    "step.roofline": roofline,
+    "step.memory": memory,
+    "start": start,
+    "growth": growth,
+}

@@ -1,0 +1,86 @@
+"""The compiled kernel: built once in a few seconds by the machine's own C++ compiler, kept, and loaded.
+
+Without a compiler there is none, and everything runs on the torch path; `engram doctor` says which it is.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+SOURCE = Path(__file__).parent / "kernel.cpp"
+COMPILERS = ("c++", "g++", "clang++")
+# Fast arithmetic is for this file alone: given to the linker, it would change rounding in the whole process.
+COMPILE = ("-std=c++17", "-O3", "-march=native", "-ffast-math", "-fPIC", "-c")
+LINK = ("-shared", "-pthread")
+
+
+@lru_cache(maxsize=1)
+def kernel() -> ctypes.CDLL | None:
+    """The kernel, or None where it cannot be built."""
+    if os.environ.get("ENGRAM_NATIVE") == "off":
+        return None
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if compiler is None:
+        return None
+    try:
+        return ctypes.CDLL(str(built(compiler)))
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"the fast path could not be compiled ({error}); going on with torch alone", file=sys.stderr)
+        return None
+
+
+def call(function: str, sizes: Sequence[int], arrays: Sequence[np.ndarray]) -> None:
+    """A function of the kernel on whole numbers and contiguous arrays, in that order."""
+    library = kernel()
+    assert library is not None, "ask kernel() first"
+    assert all(array.flags.c_contiguous for array in arrays)
+    getattr(library, function)(*map(ctypes.c_int, sizes), *(ctypes.c_void_p(array.ctypes.data) for array in arrays))
+
+
+def built(compiler: str) -> Path:
+    """The library, compiled now if this source has not been compiled on this machine before."""
+    library = _cache() / f"kernel-{_identity(compiler)}.so"
+    if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        print("compiling the fast path (once, a few seconds)", file=sys.stderr)
+        _compile(compiler, library)
+    return library
+
+
+def _identity(compiler: str) -> str:
+    """The same source, flags, compiler and processor give the same library."""
+    about = [*COMPILE, *LINK, compiler, platform.machine(), _processor()]
+    return hashlib.sha256(SOURCE.read_bytes() + "\0".join(about).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """What -march=native depends on, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return "".join(next((line for line in lines if line.startswith(key)), "") for key in ("model name", "flags"))
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "engram"
+
+
+def _compile(compiler: str, library: Path) -> None:
+    """Into a file of its own first: two processes may begin at the same moment."""
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        part, whole = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
+        for step in ([*COMPILE, str(SOURCE), "-o", str(part)], [*LINK, str(part), "-o", str(whole)]):
+            subprocess.run([compiler, *step], check=True, capture_output=True)
+        whole.replace(library)

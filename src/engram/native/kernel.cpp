@@ -1,0 +1,354 @@
+// Exact loss and gradients of the simplified transformer from the memory algebra, and the walk of the bigram task.
+//
+// Inputs are embeddings of finite sets, so linear maps of the input are tables (rows for tokens and for positions):
+//
+//   layer-1 score   s1[t,s] = PP[t,s] + EP[z_t,s] + PE[t,z_s] + EE[z_t,z_s]        x_t · W_K1 x_s / τ
+//   layer-1 value   y_s     = F[z_s] + G[s]                                        Φ1 x_s
+//   layer 1         x1_t    = E[z_t] + P[t] + Σ_{s≤t} a1[t,s] y_s
+//   layer 2         s2[t,s] = x1_t · (W_K2/τ) x1_s,   c_t = Σ_{s≤t} a2[t,s] x1_s   only at positions t that the loss reads
+//   logits          l_t     = U x1_t + H c_t                                       H = U W_O2 W_V2
+//
+// Work goes sequence by sequence, so that every map stays in cache, and skips the masked half. Each thread adds up its
+// own sums; they are joined in the order of the threads, so equal threads give equal bytes.
+//
+// Shapes: T positions, N tokens, d width, Q positions read. Every matrix is row-major with rows padded to whole blocks
+// of columns (PAD), so the matrix product has no ragged edge on the right.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#if defined(__AVX512F__)
+constexpr int VECTOR = 64, BLOCK = 4, ROWS = 6;  // 24 of 32 registers hold sums
+#else
+constexpr int VECTOR = 32, BLOCK = 2, ROWS = 6;  // 12 of 16
+#endif
+
+template <typename real> struct Lanes {
+  typedef real type __attribute__((vector_size(VECTOR), aligned(sizeof(real))));
+  static constexpr int count = VECTOR / sizeof(real);
+  static constexpr int pad = count * BLOCK;
+};
+template <typename real> int padded(int columns) {
+  constexpr int pad = Lanes<real>::pad;
+  return (columns + pad - 1) / pad * pad;
+}
+
+// A matrix with padded rows. View only; Owned keeps its memory.
+template <typename real> struct Matrix {
+  real* at;
+  int stride;
+  real* operator[](int row) const { return at + (size_t)row * stride; }
+};
+template <typename real> struct Owned : Matrix<real> {
+  std::vector<real> memory;
+  Owned(int rows, int columns) : memory((size_t)rows * padded<real>(columns), real(0)) {
+    this->at = memory.data();
+    this->stride = padded<real>(columns);
+  }
+  Owned(Owned&&) = default;  // a moved vector keeps its memory where it was
+  Owned(const Owned& other) : Matrix<real>(other), memory(other.memory) { this->at = memory.data(); }
+  Owned(const real* from, int rows, int columns) : Owned(rows, columns) {
+    for (int i = 0; i < rows; i++) std::copy(from + (size_t)i * columns, from + (size_t)(i + 1) * columns, (*this)[i]);
+  }
+  void clear() { std::fill(memory.begin(), memory.end(), real(0)); }
+  void give(real* to, int rows, int columns) const {
+    for (int i = 0; i < rows; i++) std::copy((*this)[i], (*this)[i] + columns, to + (size_t)i * columns);
+  }
+  void add(const Owned& other) {
+    for (size_t i = 0; i < memory.size(); i++) memory[i] += other.memory[i];
+  }
+};
+template <typename real> Owned<real> transposed(const Matrix<real>& m, int rows, int columns) {
+  Owned<real> t(columns, rows);
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++) t[j][i] = m[i][j];
+  return t;
+}
+
+// C[i, j] (+)= Σ_{k0≤k<k1} A[i, k] B[k, j] for `rows` ≤ ROWS rows and one block of columns; A is read by strides, so it
+// may be a transpose.
+template <typename real, int rows>
+void tile(const real* A, size_t down, size_t along, const Matrix<real>& B, real* C, int stride, int column, int k0, int k1, bool add) {
+  using V = typename Lanes<real>::type;
+  constexpr int lanes = Lanes<real>::count;
+  V sum[rows][BLOCK];
+  for (int i = 0; i < rows; i++)
+    for (int b = 0; b < BLOCK; b++) sum[i][b] = add ? *(const V*)(C + (size_t)i * stride + column + b * lanes) : V{};
+  const real* from = B[k0] + column;
+  const real* a = A + k0 * along;
+  for (int k = k0; k < k1; k++, from += B.stride, a += along) {
+    V right[BLOCK];
+    for (int b = 0; b < BLOCK; b++) right[b] = *(const V*)(from + b * lanes);
+    for (int i = 0; i < rows; i++)
+      for (int b = 0; b < BLOCK; b++) sum[i][b] += a[i * down] * right[b];
+  }
+  for (int i = 0; i < rows; i++)
+    for (int b = 0; b < BLOCK; b++) *(V*)(C + (size_t)i * stride + column + b * lanes) = sum[i][b];
+}
+
+// C (m×n) (+)= A (m×k) B (k×n). `first(i)`, `last(i)`: the sum over k of the rows that begin at i runs from first to last;
+// `width(i)`: only so many columns are wanted there. Masked parts are skipped with them.
+template <typename real, typename First, typename Last, typename Width>
+void product(int m, const real* A, size_t down, size_t along, const Matrix<real>& B, const Matrix<real>& C, bool add, First first, Last last, Width width) {
+  constexpr int pad = Lanes<real>::pad;
+  for (int i = 0; i < m; i += ROWS) {
+    const int rows = std::min(ROWS, m - i), k0 = first(i), k1 = last(i + rows - 1), n = width(i + rows - 1);
+    for (int column = 0; column < n; column += pad) {
+      const real* a = A + i * down;
+      real* c = C[i];
+      switch (rows) {
+        case 6: tile<real, 6>(a, down, along, B, c, C.stride, column, k0, k1, add); break;
+        case 5: tile<real, 5>(a, down, along, B, c, C.stride, column, k0, k1, add); break;
+        case 4: tile<real, 4>(a, down, along, B, c, C.stride, column, k0, k1, add); break;
+        case 3: tile<real, 3>(a, down, along, B, c, C.stride, column, k0, k1, add); break;
+        case 2: tile<real, 2>(a, down, along, B, c, C.stride, column, k0, k1, add); break;
+        default: tile<real, 1>(a, down, along, B, c, C.stride, column, k0, k1, add);
+      }
+    }
+  }
+}
+template <typename real>
+void product(int m, int n, int k, const real* A, size_t down, size_t along, const Matrix<real>& B, const Matrix<real>& C, bool add) {
+  product(m, A, down, along, B, C, add, [](int) { return 0; }, [=](int) { return k; }, [=](int) { return n; });
+}
+
+inline double exponential(double x) { return std::exp(x); }
+// exp of a float: 2^i · p(f), the polynomial of Cephes; relative error below 2e-7, and the compiler can vectorise it.
+inline float exponential(float x) {
+  x = std::max(x, -87.0f);
+  const float i = std::floor(x * 1.44269504f + 0.5f);
+  const float f = x - i * 0.693359375f + i * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * f + 1.3981999507e-3f;
+  p = p * f + 8.3334519073e-3f;
+  p = p * f + 4.1665795894e-2f;
+  p = p * f + 1.6666665459e-1f;
+  p = p * f + 5.0000001201e-1f;
+  p = p * f * f + f + 1.0f;
+  const int32_t bits = ((int32_t)i + 127) << 23;
+  float power;
+  std::memcpy(&power, &bits, 4);
+  return p * power;
+}
+
+// row ← softmax(row) over the first n entries, zero up to `end`.
+template <typename real> void softmax(real* row, int n, int end) {
+  real largest = row[0], sum = 0;
+  for (int s = 1; s < n; s++) largest = std::max(largest, row[s]);
+  for (int s = 0; s < n; s++) row[s] = exponential(row[s] - largest);
+  for (int s = 0; s < n; s++) sum += row[s];
+  const real share = 1 / sum;
+  for (int s = 0; s < n; s++) row[s] *= share;
+  for (int s = n; s < end; s++) row[s] = 0;
+}
+// row ← a ⊙ (row − Σ a row): back through the softmax.
+template <typename real> void softmax_back(real* row, const real* a, int n, int end) {
+  real mean = 0;
+  for (int s = 0; s < n; s++) mean += a[s] * row[s];
+  for (int s = 0; s < n; s++) row[s] = a[s] * (row[s] - mean);
+  for (int s = n; s < end; s++) row[s] = 0;
+}
+
+template <typename real> struct Tables {
+  int T, N, d;
+  Owned<real> PP, EP, PE, EE, F, G, E, P, U, H, K, UT, HT, KT;
+  Tables(int T, int N, int d, real* const* from)
+      : T(T), N(N), d(d), PP(from[0], T, T), EP(from[1], N, T), PE(from[2], T, N), EE(from[3], N, N), F(from[4], N, d),
+        G(from[5], T, d), E(from[6], N, d), P(from[7], T, d), U(from[8], N, d), H(from[9], N, d), K(from[10], d, d),
+        UT(transposed<real>(U, N, d)), HT(transposed<real>(H, N, d)), KT(transposed<real>(K, d, d)) {}
+};
+// Sums over sequences: gradients of the tables, and loss, right guesses and positions of each group.
+template <typename real> struct Sums {
+  Owned<real> PP, EP, PE, EE, F, G, LX, LC, K;
+  std::vector<double> groups;
+  Sums(int T, int N, int d, int groups)
+      : PP(T, T), EP(N, T), PE(T, N), EE(N, N), F(N, d), G(T, d), LX(N, d), LC(N, d), K(d, d), groups(3 * groups) {}
+  void add(const Sums& o) {
+    PP.add(o.PP), EP.add(o.EP), PE.add(o.PE), EE.add(o.EE), F.add(o.F), G.add(o.G), LX.add(o.LX), LC.add(o.LC), K.add(o.K);
+    for (size_t i = 0; i < groups.size(); i++) groups[i] += o.groups[i];
+  }
+};
+enum Wanted { NOTHING = 0, OUTPUT = 1, KEYS2 = 2, KEYS1 = 4, VALUES1 = 8, READOUT = 16 };
+
+template <typename real> struct Sequence {
+  const Tables<real>& w;
+  Sums<real>& sums;
+  const int wanted;
+  const real weight;
+  Owned<real> A1, dA1, X1, Y, dX1, dY, Xq, QK, A2, dA2, C, dC, dXq, dQK, L, row;
+  std::vector<int> q;
+
+  Sequence(const Tables<real>& w, Sums<real>& sums, int wanted, real weight)
+      : w(w), sums(sums), wanted(wanted), weight(weight), A1(w.T, w.T), dA1(w.T, w.T), X1(w.T, w.d), Y(w.T, w.d),
+        dX1(w.T, w.d), dY(w.T, w.d), Xq(w.T, w.d), QK(w.T, w.d), A2(w.T, w.T), dA2(w.T, w.T), C(w.T, w.d), dC(w.T, w.d),
+        dXq(w.T, w.d), dQK(w.T, w.d), L(w.T, w.N), row(1, w.N) {}
+
+  void layer1(const int32_t* z, int T) {
+    for (int t = 0; t < T; t++) {
+      real *s1 = A1[t], *by_token = row[0];
+      const real *pp = w.PP[t], *ep = w.EP[z[t]], *ee = w.EE[z[t]], *pe = w.PE[t];
+      for (int n = 0; n < w.N; n++) by_token[n] = ee[n] + pe[n];
+      for (int s = 0; s <= t; s++) s1[s] = pp[s] + ep[s] + by_token[z[s]];
+      softmax(s1, t + 1, std::min(t + ROWS, A1.stride));
+      for (int j = 0; j < w.d; j++) Y[t][j] = w.F[z[t]][j] + w.G[t][j];
+      for (int j = 0; j < w.d; j++) X1[t][j] = w.E[z[t]][j] + w.P[t][j];
+    }
+    product(T, A1.at, A1.stride, 1, Y, X1, true, [](int) { return 0; }, [](int i) { return i + 1; }, [&](int) { return w.d; });
+  }
+
+  // Row i of a layer-2 map is read, in blocks of ROWS rows or of ROWS columns, beyond its own last key: zeros must stand there.
+  int read_until(int i, int Q) const {
+    return std::min(q[std::min(i / ROWS * ROWS + ROWS, Q) - 1] + 1 + ROWS, A2.stride);
+  }
+
+  void layer2(int Q) {
+    const Owned<real> X1T = transposed<real>(X1, q[Q - 1] + 1, w.d);
+    auto none = [](int) { return 0; };
+    auto seen = [&](int i) { return q[i] + 1; };
+    auto width = [&](int) { return w.d; };
+    for (int i = 0; i < Q; i++) std::copy(X1[q[i]], X1[q[i]] + w.d, Xq[i]);
+    product(Q, w.d, w.d, Xq.at, Xq.stride, 1, w.K, QK, false);
+    product(Q, QK.at, QK.stride, 1, X1T, A2, false, none, [&](int) { return w.d; }, seen);
+    for (int i = 0; i < Q; i++) softmax(A2[i], q[i] + 1, read_until(i, Q));
+    product(Q, A2.at, A2.stride, 1, X1, C, false, none, seen, width);
+    product(Q, w.N, w.d, Xq.at, Xq.stride, 1, w.UT, L, false);
+    product(Q, w.N, w.d, C.at, C.stride, 1, w.HT, L, true);
+  }
+
+  // L becomes the gradient of the loss in the logits.
+  void loss(int Q, const int32_t* target, const int8_t* group) {
+    for (int i = 0; i < Q; i++) {
+      real* l = L[i];
+      const int y = target[q[i]], guess = std::max_element(l, l + w.N) - l;
+      double sum = 0, largest = l[guess], right = l[y];
+      for (int n = 0; n < w.N; n++) sum += l[n] = exponential(l[n] - (real)largest);
+      for (int n = 0; n < w.N; n++) l[n] *= weight / (real)sum;
+      l[y] -= weight;
+      double* to = &sums.groups[3 * group[q[i]]];
+      to[0] += std::log(sum) + largest - right, to[1] += guess == y, to[2] += 1;
+    }
+  }
+
+  void back2(int Q) {
+    const int T = q[Q - 1] + 1;
+    auto none = [](int) { return 0; };
+    auto seen = [&](int i) { return q[i] + 1; };
+    auto asking = [&](int s) { return int(std::lower_bound(q.begin(), q.end(), s) - q.begin()); };  // queries from s on
+    product(w.N, w.d, Q, L.at, 1, L.stride, C, sums.LC, true);
+    if (wanted & READOUT) product(w.N, w.d, Q, L.at, 1, L.stride, Xq, sums.LX, true);
+    if (!(wanted & (KEYS2 | KEYS1 | VALUES1))) return;
+    const Owned<real> X1T = transposed<real>(X1, T, w.d);
+    product(Q, w.d, w.N, L.at, L.stride, 1, w.H, dC, false);
+    product(Q, dC.at, dC.stride, 1, X1T, dA2, false, none, [&](int) { return w.d; }, seen);
+    for (int i = 0; i < Q; i++) softmax_back(dA2[i], A2[i], q[i] + 1, read_until(i, Q));
+    product(Q, dA2.at, dA2.stride, 1, X1, dQK, false, none, seen, [&](int) { return w.d; });
+    product(w.d, w.d, Q, Xq.at, 1, Xq.stride, dQK, sums.K, true);
+    if (!(wanted & (KEYS1 | VALUES1))) return;
+    auto all = [&](int) { return Q; };
+    auto width = [&](int) { return w.d; };
+    product(T, A2.at, 1, A2.stride, dC, dX1, false, asking, all, width);
+    product(T, dA2.at, 1, dA2.stride, QK, dX1, true, asking, all, width);
+    product(Q, w.d, w.N, L.at, L.stride, 1, w.U, dXq, false);
+    product(Q, w.d, w.d, dQK.at, dQK.stride, 1, w.KT, dXq, true);
+    for (int i = 0; i < Q; i++)
+      for (int j = 0; j < w.d; j++) dX1[q[i]][j] += dXq[i][j];
+  }
+
+  void back1(const int32_t* z, int T) {
+    auto none = [](int) { return 0; };
+    if (wanted & KEYS1) {
+      const Owned<real> YT = transposed<real>(Y, T, w.d);
+      product(T, dX1.at, dX1.stride, 1, YT, dA1, false, none, [&](int) { return w.d; }, [](int i) { return i + 1; });
+      for (int t = 0; t < T; t++) {
+        real *ds = dA1[t], *by_token = row[0], *pp = sums.PP[t], *ep = sums.EP[z[t]];
+        softmax_back(ds, A1[t], t + 1, t + 1);
+        std::fill(by_token, by_token + w.N, real(0));
+        for (int s = 0; s <= t; s++) pp[s] += ds[s], ep[s] += ds[s];
+        for (int s = 0; s <= t; s++) by_token[z[s]] += ds[s];
+        for (int n = 0; n < w.N; n++) sums.PE[t][n] += by_token[n], sums.EE[z[t]][n] += by_token[n];
+      }
+    }
+    if (wanted & VALUES1) {
+      product(T, A1.at, 1, A1.stride, dX1, dY, false, [](int s) { return s; }, [=](int) { return T; }, [&](int) { return w.d; });
+      for (int s = 0; s < T; s++)
+        for (int j = 0; j < w.d; j++) sums.F[z[s]][j] += dY[s][j], sums.G[s][j] += dY[s][j];
+    }
+  }
+
+  void run(const int32_t* z, const int32_t* target, const int8_t* group, int T) {
+    q.clear();
+    for (int t = 0; t < T; t++)
+      if (group[t] >= 0) q.push_back(t);
+    const int Q = q.size();
+    if (Q == 0) return;
+    const int end = q[Q - 1] + 1;  // nothing after the last position read can matter
+    layer1(z, end);
+    layer2(Q);
+    loss(Q, target, group);
+    if (wanted == NOTHING) return;
+    back2(Q);
+    if (wanted & (KEYS1 | VALUES1)) back1(z, end);
+  }
+};
+
+template <typename real>
+void gradients(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
+               const int32_t* targets, const int8_t* group, real* const* tables, real* const* results, double* group_sums) {
+  const Tables<real> w(Tmax, N, d, tables);
+  std::vector<Sums<real>> sums(threads, Sums<real>(Tmax, N, d, groups));
+  std::vector<std::thread> workers;
+  for (int i = 0; i < threads; i++)
+    workers.emplace_back([&, i] {
+      Sequence<real> sequence(w, sums[i], wanted, (real)weight);
+      for (int b = i; b < B; b += threads) sequence.run(tokens + (size_t)b * T, targets + (size_t)b * T, group + (size_t)b * T, T);
+    });
+  for (auto& worker : workers) worker.join();
+  for (int i = 1; i < threads; i++) sums[0].add(sums[i]);
+  const Sums<real>& s = sums[0];
+  s.PP.give(results[0], Tmax, Tmax), s.EP.give(results[1], N, Tmax), s.PE.give(results[2], Tmax, N), s.EE.give(results[3], N, N);
+  s.F.give(results[4], N, d), s.G.give(results[5], Tmax, d), s.LX.give(results[6], N, d), s.LC.give(results[7], N, d);
+  s.K.give(results[8], d, d);
+  std::copy(s.groups.begin(), s.groups.end(), group_sums);
+}
+
+// How many of the sorted cuts are ≤ key. For short rows counting all of them beats a search: it has no branch to miss.
+inline int64_t place(const int64_t* cuts, int N, int64_t key) {
+  if (N > 256) return std::upper_bound(cuts, cuts + N, key) - cuts;
+  int64_t below = 0;
+  for (int j = 0; j < N; j++) below += cuts[j] <= key;
+  return below;
+}
+
+extern "C" {
+// The bigram task: z_{t+1} is what z_t forces (jumps ≥ 0), else the token whose interval of row z_t holds the 32 bits drawn
+// for it. `occurrence` is m at the m-th visit of a token that forces, 0 elsewhere. Sixteen sequences go side by side: one
+// waits while another looks up, and their bits share a line of cache.
+void walk(int B, int T, int N, const int64_t* start, const int64_t* cuts, const int64_t* jumps, const uint32_t* bits, int64_t* z,
+          int64_t* occurrence) {
+  constexpr int TOGETHER = 16;
+  std::vector<int64_t> visits((size_t)B * N, 0);
+  for (int first = 0; first < B; first += TOGETHER) {
+    const int end = std::min(first + TOGETHER, B);
+    for (int b = first; b < end; b++) z[(size_t)b * (T + 1)] = place(start, N, bits[b]);
+    for (int t = 0; t < T; t++)
+      for (int b = first; b < end; b++) {
+        int64_t* at = z + (size_t)b * (T + 1) + t;
+        const int64_t now = *at, forced = jumps[(size_t)b * N + now];
+        occurrence[(size_t)b * T + t] = forced >= 0 ? ++visits[(size_t)b * N + now] : 0;
+        at[1] = forced >= 0 ? forced : place(cuts + now * N, N, (now << 32) + bits[(size_t)(t + 1) * B + b]);
+      }
+  }
+}
+void gradients_float(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
+                     const int32_t* targets, const int8_t* group, float* const* tables, float* const* results, double* sums) {
+  gradients(B, T, Tmax, N, d, groups, threads, wanted, weight, tokens, targets, group, tables, results, sums);
+}
+void gradients_double(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
+                      const int32_t* targets, const int8_t* group, double* const* tables, double* const* results, double* sums) {
+  gradients(B, T, Tmax, N, d, groups, threads, wanted, weight, tokens, targets, group, tables, results, sums);
+}
+}

@@ -1,5 +1,6 @@
 """The fast path is the reference, faster: equal gradients, equal samples; and without a compiler everything works."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram import api
+from engram.bench import suite
+from engram.bench.baselines import dense_step, sample_token_by_token
+from engram.cli import main
 from engram.errors import EngramError
 from engram.learning import SGD, Plan, choose_path, fast, reference
 from engram.models import Simplified
@@ -92,6 +96,48 @@ def test_compiled_walk_equals_the_readable_one(T: int, K: int, B: int, seed: int
     bits = rng.integers(0, 2**32, (T + 1, B), dtype=np.uint32)
     for compiled, readable in zip(task._native_walk(jumps, bits), task._walk(jumps, bits), strict=True):
         assert np.array_equal(compiled, readable)
+
+
+def test_the_dense_baseline_computes_the_same_loss() -> None:
+    """A baseline that computed something else would flatter."""
+    for blocks, loss, names in ((LINEAR[:2], "in_context", ("W_O2",)), (LINEAR, "all", ("W_O2", "W_F"))):
+        task, model = Bigram(K=3, T=40), Simplified(d=12, blocks=blocks)
+        w, batch = model.init(65, 40, 0), task.sample(0, 0, 7)
+        expected = reference.gradients(model, w, batch, loss, names)
+        leaves = w | {name: w[name].clone().requires_grad_() for name in names}
+        optimiser = torch.optim.SGD([leaves[name] for name in names], 0.5)
+        assert dense_step(model, leaves, optimiser, batch, loss) == pytest.approx(expected.metrics["loss"], rel=1e-5)
+        for name in names:
+            assert torch.allclose(leaves[name], w[name] - 0.5 * expected.gradients[name], atol=1e-5)
+
+
+def test_the_plain_sampler_draws_from_the_same_task() -> None:
+    task = Bigram(K=3, T=60)
+    z = sample_token_by_token(task, 0, 300)
+    assert z.shape == (300, 61)
+    impossible = task.table.bigram[z[:, :-1], z[:, 1:]] == 0
+    ours = task.sample(0, 0, 300)
+    assert abs(impossible.mean() - (task.table.bigram[ours.tokens, ours.targets] == 0).mean()) < 0.03
+    shares = [np.bincount(tokens.ravel(), minlength=65) / tokens.size for tokens in (z, ours.tokens)]
+    assert np.abs(shares[0] - shares[1]).max() < 0.03
+
+
+def test_bench_answers_in_the_contract_form(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "BATCH", 8)
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "sample", "step", "step.roofline", "--json"])
+    lines = json.loads(capsys.readouterr().out)["benchmarks"]
+    assert stop.value.code == 0
+    assert [line["name"] for line in lines] == ["sample", "step.in-context", "step.all-tokens", "step.roofline"]
+    for line in lines:
+        assert {"name", "value", "unit", "baseline", "ratio", "gflops"} <= set(line)
+        assert min(line["value"], line["baseline"], line["ratio"]) > 0
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "stepp"])
+    assert stop.value.code == 2
+    assert "did you mean step?" in capsys.readouterr().err
 
 
 def test_the_path_is_chosen_said_and_can_be_forced(home: Path) -> None:

@@ -58,6 +58,39 @@ def test_gradients_equal_autograd(
         assert error <= TOLERANCE[dtype] * scale_of_error + floor
 
 
+@pytest.mark.parametrize("letters", [2, 300])
+def test_vocabularies_of_other_sizes(letters: int, tmp_path: Path) -> None:
+    text = "".join(chr(0x100 + i) for i in range(letters)) * 3
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    task = Bigram.model_validate({"corpus": str(tmp_path / "text.txt"), "K": 2, "T": 50})
+    model = Simplified(d=10)
+    w = {name: value.double() for name, value in model.init(letters, 50, 0).items()}
+    batch = task.sample(0, 0, 3)
+    torch.set_num_threads(8)  # more than sequences
+    expected, found = (path.gradients(model, w, batch, "all", ("W_K1", "W_K2", "W_O2")) for path in (reference, fast))
+    assert found.metrics == pytest.approx(expected.metrics, rel=1e-10, nan_ok=True)
+    for name, gradient in expected.gradients.items():
+        assert (found.gradients[name] - gradient).norm() <= 1e-10 * gradient.norm() + 1e-13
+
+
+def test_what_does_not_fit_is_refused_before_the_kernel() -> None:
+    task, model = Bigram(T=40), Simplified(d=8)
+    w, batch = model.init(65, 40, 0), task.sample(0, 0, 2)
+    for wrong in (model.init(65, 30, 0), model.init(50, 40, 0), {k: v.half() for k, v in w.items()}):
+        with pytest.raises(EngramError, match=r"does not fit|float32 or float64"):
+            fast.gradients(model, wrong, batch, "all", ("W_O2",))
+
+
+def test_overflow_shows_in_the_loss() -> None:
+    """All weights finite, scores infinite: the reference says NaN, and so must we."""
+    task, model = Bigram(K=3, T=30), Simplified(d=8)
+    w, batch = model.init(65, 30, 0), task.sample(0, 0, 4)
+    w["W_K2"] *= 1e20
+    w["W_O1"] *= 1e20
+    for path in (reference, fast):
+        assert np.isnan(path.gradients(model, w, batch, "all", ("W_O2",)).metrics["loss"])
+
+
 def test_paper_size_in_float32() -> None:
     task, model = Bigram(), Simplified()
     w, batch = model.init(65, 256, 0), task.sample(0, 0, 6)

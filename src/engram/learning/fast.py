@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engram.errors import EngramError
 from engram.learning.reference import Measured, read_groups, summary
 from engram.models import Simplified, Weights
 from engram.models.trace import Architecture
@@ -30,6 +31,7 @@ WANTED = {
     "W_O2": OUTPUT, "W_V2": OUTPUT, "W_K2": KEYS2, "W_K1": KEYS1, "W_V1": VALUES1, "W_O1": VALUES1,
     "W_F": READOUT, "U": READOUT,
 }  # fmt: skip
+NO_MEMORY, OVERFLOW_SEEN = 1, 2
 RESULTS = ("PP", "EP", "PE", "EE", "F", "G", "LX", "LC", "K")
 
 
@@ -48,9 +50,10 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
         group[mask] = number
     positions = int((group >= 0).sum())
     wanted = sum({WANTED[name] for name in names})
-    sums, found = _run_kernel(tables, batch, group, len(groups), wanted, 1 / max(1, positions))
+    finite = all(bool(torch.isfinite(table).all()) for table in tables.values())
+    sums, found, outcome = _run_kernel(tables, batch, group, len(groups), wanted, 1 / max(1, positions))
     metrics = summary(dict(zip(groups, sums.tolist(), strict=True)))
-    if not all(bool(torch.isfinite(table).all()) for table in tables.values()):
+    if outcome == OVERFLOW_SEEN or not finite:
         metrics["loss"] = float("nan")  # the kernel's fast arithmetic need not carry a NaN through
     return Measured({name: _chain(name, model, w, found) for name in names}, metrics, positions)
 
@@ -78,25 +81,37 @@ def _tables(model: Simplified, w: Weights) -> Weights:
 
 def _run_kernel(
     tables: Weights, batch: Batch, group: np.ndarray, groups: int, wanted: int, weight: float
-) -> tuple[np.ndarray, Weights]:
-    """Sums (loss, right guesses, positions) by group, and the gradients of the tables."""
+) -> tuple[np.ndarray, Weights, int]:
+    """Sums (loss, right guesses, positions) by group, the gradients of the tables, and how it went."""
     library = kernel()
     assert library is not None
     (B, T), (Tmax, d), N = batch.tokens.shape, tables["P"].shape, len(tables["E"])
     dtype = tables["P"].dtype
+    _refuse_what_does_not_fit(batch, Tmax, N, dtype)
     shapes = {"PP": (Tmax, Tmax), "EP": (N, Tmax), "PE": (Tmax, N), "EE": (N, N), "K": (d, d)}
     shapes |= {"F": (N, d), "G": (Tmax, d), "LX": (N, d), "LC": (N, d)}
     found = {name: torch.empty(shapes[name], dtype=dtype) for name in RESULTS}
     sums = np.zeros((groups, 3))
     integers = [np.ascontiguousarray(side, dtype=np.int32) for side in (batch.tokens, batch.targets)]
     run = library.gradients_float if dtype == torch.float32 else library.gradients_double
-    run(
+    outcome = run(
         *map(ctypes.c_int, (B, T, Tmax, N, d, groups, torch.get_num_threads(), wanted)), ctypes.c_double(weight),
         *(ctypes.c_void_p(side.ctypes.data) for side in (*integers, group)),
         _Pointers([table.contiguous() for table in tables.values()]), _Pointers(list(found.values())),
         ctypes.c_void_p(sums.ctypes.data),
     )  # fmt: skip
-    return sums, found
+    if outcome == NO_MEMORY:
+        raise MemoryError
+    return sums, found, outcome
+
+
+def _refuse_what_does_not_fit(batch: Batch, Tmax: int, N: int, dtype: torch.dtype) -> None:
+    """The kernel trusts its sizes: what would read or write beyond its tables stops here."""
+    both = (batch.tokens, batch.targets)
+    if batch.tokens.shape[1] > Tmax or min(z.min() for z in both) < 0 or max(z.max() for z in both) >= N:
+        raise EngramError(f"the batch does not fit the model: at most {Tmax} positions, tokens in 0 … {N - 1}")
+    if dtype not in (torch.float32, torch.float64):
+        raise EngramError(f"the fast path computes in float32 or float64, not {dtype}; use the reference path")
 
 
 class _Pointers:

@@ -20,7 +20,8 @@ import numpy as np
 SOURCE = Path(__file__).parent / "kernel.cpp"
 COMPILERS = ("c++", "g++", "clang++")
 # Fast arithmetic is for this file alone: given to the linker, it would change rounding in the whole process.
-COMPILE = ("-std=c++17", "-O3", "-march=native", "-ffast-math", "-fPIC", "-c")
+COMPILE = ("-std=c++17", "-O3", "-ffast-math", "-fPIC", "-c")
+NATIVE = ("-march=native", "-mcpu=native", "")  # the first that the compiler knows
 LINK = ("-shared", "-pthread")
 
 
@@ -34,8 +35,10 @@ def kernel() -> ctypes.CDLL | None:
         return None
     try:
         return ctypes.CDLL(str(built(compiler)))
-    except (OSError, subprocess.CalledProcessError) as error:
-        print(f"the fast path could not be compiled ({error}); going on with torch alone", file=sys.stderr)
+    except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+        why = getattr(error, "stderr", None) or str(error).encode()
+        last = why.decode(errors="replace").strip().splitlines()[-1:]
+        print(f"the fast path could not be compiled ({' '.join(last)}); going on with torch alone", file=sys.stderr)
         return None
 
 
@@ -59,17 +62,19 @@ def built(compiler: str) -> Path:
 
 def _identity(compiler: str) -> str:
     """The same source, flags, compiler and processor give the same library."""
-    about = [*COMPILE, *LINK, compiler, platform.machine(), _processor()]
+    stat = Path(compiler).stat()
+    about = [*COMPILE, *NATIVE, *LINK, compiler, f"{stat.st_mtime_ns} {stat.st_size}", platform.machine(), _processor()]
     return hashlib.sha256(SOURCE.read_bytes() + "\0".join(about).encode()).hexdigest()[:16]
 
 
 def _processor() -> str:
-    """What -march=native depends on, where the system tells it."""
+    """What compiling for this processor depends on, where the system tells it (x86 and ARM word it differently)."""
+    keys = ("model name", "flags", "Features", "CPU implementer", "CPU part")
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return "".join(next((line for line in lines if line.startswith(key)), "") for key in ("model name", "flags"))
+    return "".join(next((line for line in lines if line.startswith(key)), "") for key in keys)
 
 
 def _cache() -> Path:
@@ -81,6 +86,10 @@ def _compile(compiler: str, library: Path) -> None:
     """Into a file of its own first: two processes may begin at the same moment."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         part, whole = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
-        for step in ([*COMPILE, str(SOURCE), "-o", str(part)], [*LINK, str(part), "-o", str(whole)]):
-            subprocess.run([compiler, *step], check=True, capture_output=True)
+        for native in NATIVE:
+            flags = [*COMPILE, *([native] if native else []), str(SOURCE), "-o", str(part)]
+            tried = subprocess.run([compiler, *flags], check=not native, capture_output=True)
+            if tried.returncode == 0:
+                break
+        subprocess.run([compiler, *LINK, str(part), "-o", str(whole)], check=True, capture_output=True)
         whole.replace(library)

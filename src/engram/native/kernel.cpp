@@ -18,6 +18,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -135,6 +137,18 @@ inline float exponential(float x) {
   return p * power;
 }
 
+// Whether an entry is infinite or not a number, by its bits: fast arithmetic may take for granted that none is.
+inline bool special(const float* row, int n) {
+  uint32_t found = 0, bits;
+  for (int s = 0; s < n; s++) std::memcpy(&bits, row + s, 4), found |= (bits & 0x7f800000u) == 0x7f800000u;
+  return found;
+}
+inline bool special(const double* row, int n) {
+  uint64_t found = 0, bits;
+  for (int s = 0; s < n; s++) std::memcpy(&bits, row + s, 8), found |= (bits & 0x7ff0000000000000u) == 0x7ff0000000000000u;
+  return found;
+}
+
 // row ← softmax(row) over the first n entries, zero up to `end`.
 template <typename real> void softmax(real* row, int n, int end) {
   real largest = row[0], sum = 0;
@@ -181,6 +195,7 @@ template <typename real> struct Sequence {
   const real weight;
   Owned<real> A1, dA1, X1, Y, dX1, dY, Xq, QK, A2, dA2, C, dC, dXq, dQK, L, row;
   std::vector<int> q;
+  bool overflow = false;
 
   Sequence(const Tables<real>& w, Sums<real>& sums, int wanted, real weight)
       : w(w), sums(sums), wanted(wanted), weight(weight), A1(w.T, w.T), dA1(w.T, w.T), X1(w.T, w.d), Y(w.T, w.d),
@@ -193,6 +208,7 @@ template <typename real> struct Sequence {
       const real *pp = w.PP[t], *ep = w.EP[z[t]], *ee = w.EE[z[t]], *pe = w.PE[t];
       for (int n = 0; n < w.N; n++) by_token[n] = ee[n] + pe[n];
       for (int s = 0; s <= t; s++) s1[s] = pp[s] + ep[s] + by_token[z[s]];
+      overflow |= special(s1, t + 1);
       softmax(s1, t + 1, std::min(t + ROWS, A1.stride));
       for (int j = 0; j < w.d; j++) Y[t][j] = w.F[z[t]][j] + w.G[t][j];
       for (int j = 0; j < w.d; j++) X1[t][j] = w.E[z[t]][j] + w.P[t][j];
@@ -213,7 +229,10 @@ template <typename real> struct Sequence {
     for (int i = 0; i < Q; i++) std::copy(X1[q[i]], X1[q[i]] + w.d, Xq[i]);
     product(Q, w.d, w.d, Xq.at, Xq.stride, 1, w.K, QK, false);
     product(Q, QK.at, QK.stride, 1, X1T, A2, false, none, [&](int) { return w.d; }, seen);
-    for (int i = 0; i < Q; i++) softmax(A2[i], q[i] + 1, read_until(i, Q));
+    for (int i = 0; i < Q; i++) {
+      overflow |= special(A2[i], q[i] + 1);
+      softmax(A2[i], q[i] + 1, read_until(i, Q));
+    }
     product(Q, A2.at, A2.stride, 1, X1, C, false, none, seen, width);
     product(Q, w.N, w.d, Xq.at, Xq.stride, 1, w.UT, L, false);
     product(Q, w.N, w.d, C.at, C.stride, 1, w.HT, L, true);
@@ -223,6 +242,7 @@ template <typename real> struct Sequence {
   void loss(int Q, const int32_t* target, const int8_t* group) {
     for (int i = 0; i < Q; i++) {
       real* l = L[i];
+      overflow |= special(l, w.N);
       const int y = target[q[i]], guess = std::max_element(l, l + w.N) - l;
       double sum = 0, largest = l[guess], right = l[y];
       for (int n = 0; n < w.N; n++) sum += l[n] = exponential(l[n] - (real)largest);
@@ -295,17 +315,33 @@ template <typename real> struct Sequence {
   }
 };
 
+enum Outcome { FINE = 0, NO_MEMORY = 1, OVERFLOW_SEEN = 2 };
+
 template <typename real>
-void gradients(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
-               const int32_t* targets, const int8_t* group, real* const* tables, real* const* results, double* group_sums) {
+int gradients(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
+              const int32_t* targets, const int8_t* group, real* const* tables, real* const* results, double* group_sums) try {
+  threads = std::max(1, std::min(threads, B));
   const Tables<real> w(Tmax, N, d, tables);
   std::vector<Sums<real>> sums(threads, Sums<real>(Tmax, N, d, groups));
-  std::vector<std::thread> workers;
-  for (int i = 0; i < threads; i++)
-    workers.emplace_back([&, i] {
+  std::vector<int> outcome(threads, FINE);
+  auto work = [&](int i) {
+    try {
       Sequence<real> sequence(w, sums[i], wanted, (real)weight);
       for (int b = i; b < B; b += threads) sequence.run(tokens + (size_t)b * T, targets + (size_t)b * T, group + (size_t)b * T, T);
-    });
+      outcome[i] = sequence.overflow ? OVERFLOW_SEEN : FINE;
+    } catch (const std::bad_alloc&) {
+      outcome[i] = NO_MEMORY;
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int i = 1; i < threads; i++) {
+    try {
+      workers.emplace_back(work, i);
+    } catch (const std::system_error&) {
+      work(i);  // no more threads to be had: do its share here
+    }
+  }
+  work(0);
   for (auto& worker : workers) worker.join();
   for (int i = 1; i < threads; i++) sums[0].add(sums[i]);
   const Sums<real>& s = sums[0];
@@ -313,6 +349,10 @@ void gradients(int B, int T, int Tmax, int N, int d, int groups, int threads, in
   s.F.give(results[4], N, d), s.G.give(results[5], Tmax, d), s.LX.give(results[6], N, d), s.LC.give(results[7], N, d);
   s.K.give(results[8], d, d);
   std::copy(s.groups.begin(), s.groups.end(), group_sums);
+  const bool no_memory = std::find(outcome.begin(), outcome.end(), NO_MEMORY) != outcome.end();
+  return no_memory ? NO_MEMORY : *std::max_element(outcome.begin(), outcome.end());
+} catch (const std::bad_alloc&) {
+  return NO_MEMORY;
 }
 
 // How many of the sorted cuts are ≤ key. For short rows counting all of them beats a search: it has no branch to miss.
@@ -343,12 +383,12 @@ void walk(int B, int T, int N, const int64_t* start, const int64_t* cuts, const 
       }
   }
 }
-void gradients_float(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
+int gradients_float(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
                      const int32_t* targets, const int8_t* group, float* const* tables, float* const* results, double* sums) {
-  gradients(B, T, Tmax, N, d, groups, threads, wanted, weight, tokens, targets, group, tables, results, sums);
+  return gradients(B, T, Tmax, N, d, groups, threads, wanted, weight, tokens, targets, group, tables, results, sums);
 }
-void gradients_double(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
+int gradients_double(int B, int T, int Tmax, int N, int d, int groups, int threads, int wanted, double weight, const int32_t* tokens,
                       const int32_t* targets, const int8_t* group, double* const* tables, double* const* results, double* sums) {
-  gradients(B, T, Tmax, N, d, groups, threads, wanted, weight, tokens, targets, group, tables, results, sums);
+  return gradients(B, T, Tmax, N, d, groups, threads, wanted, weight, tokens, targets, group, tables, results, sums);
 }
 }

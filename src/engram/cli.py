@@ -1,16 +1,15 @@
 """The command line. Everything heavy is imported inside the command that needs it."""
 
-import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
+from engram.cli_runs import runs
 from engram.errors import EngramError, Interrupted, explain_crash
+from engram.voice import WholeNumber, answer, console, near, only_the_answer_on_stdout, print_table, say, watched
 
 app = App(
     name="engram",
@@ -18,51 +17,10 @@ app = App(
     default_parameter=Parameter(negative=""),
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
-runs = App(
-    name="runs",
-    help="Stored runs: list, show, compare, remove, resume, check.",
-    default_parameter=Parameter(negative=""),
-)
 app.command(runs)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
 Words = tuple[str, ...]
-
-
-def _whole(type_: type, tokens: Any) -> int:
-    """Digits only: 2.4 seeds are a mistake, not 2."""
-    if not tokens[0].value.isdecimal():
-        raise ValueError(f"a whole number is needed, not {tokens[0].value!r}")
-    return int(tokens[0].value)
-
-
-WholeNumber = Annotated[int, Parameter(converter=_whole)]
-
-
-answers_to: list[Any] = []
-
-
-def say(*lines: str) -> None:
-    """To a person, beside the answer: stderr."""
-    for line in lines:
-        print(line, file=sys.stderr)
-
-
-def answer(data: dict[str, Any]) -> None:
-    """One object on stdout. Once it is wanted, nothing else is printed there."""
-    print(json.dumps(data, ensure_ascii=False, allow_nan=False), file=answers_to[-1])
-
-
-def near(path: Path) -> Path:
-    """A path as a person would write it: from here if it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False)
 
 
 @app.command
@@ -80,7 +38,7 @@ def birth(*, fresh: bool = False, device: str = "auto", path: str = "auto", json
     """
     from engram import api
 
-    result, report = api.birth(fresh, device, _watched("birth.joint, quick scale", device), path)
+    result, report = api.birth(fresh, device, watched("birth.joint, quick scale", device), path)
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
@@ -161,7 +119,7 @@ def run(
 
     if engine != "local":
         raise EngramError(f"--engine {engine!r}: this version has the engine local")
-    watch = _watched(f"{name}, {scale} scale", device)
+    watch = watched(f"{name}, {scale} scale", device)
     result = api.run(name, scale, seeds, parse_settings(settings), device, watch, path)
     if json:
         answer(result.to_json())
@@ -172,21 +130,6 @@ def run(
     print("", *(f"record  {near(record.folder)}" for record in result.records), sep="\n")
     print(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"), sep="\n")
     return 0
-
-
-def _watched(what: str, device: str) -> Any:
-    """The terminal view, headed by what runs where."""
-    from engram.engines.local import choose_device, cores
-    from engram.show.terminal import View
-
-    chosen, why = choose_device(device)
-
-    def watch(specs: Any) -> Any:
-        runs = f"{len(specs)} run{'s' * (len(specs) > 1)}"
-        say(f"{what}, {runs} · device {chosen} ({why}) · {cores()} cores")
-        return View(specs)
-
-    return watch
 
 
 @app.command
@@ -200,7 +143,7 @@ def verify(*names: str, scale: str = "quick", json: bool = False) -> int:
     for experiment in chosen:
         missing = missing_seeds(experiment, scale, [home(), COMMITTED])
         if missing:
-            watch = _watched(f"{experiment.name}, {scale} scale", "auto")
+            watch = watched(f"{experiment.name}, {scale} scale", "auto")
             api.run(experiment.name, scale, missing, watch=watch)
     entries = _print_ledger(chosen, names, json)
     committed = {entry.id: entry.verdict for entry in ledger(chosen, [COMMITTED])}
@@ -284,7 +227,7 @@ def bench(*names: str, json: bool = False) -> int:
     for name in names or BENCHMARKS:
         say(f"measuring {name}")
         measured += [line.to_json() for line in BENCHMARKS[name](machine)]
-    return _print_table("benchmarks", measured, json)
+    return print_table("benchmarks", measured, json)
 
 
 @app.command
@@ -302,101 +245,12 @@ def doctor(*, json: bool = False) -> int:
     return 0
 
 
-@runs.command
-def ls(*, json: bool = False) -> int:
-    """All stored runs, the newest last."""
-    from engram.records.files import home
-    from engram.records.shelf import overview
-
-    return _print_table("runs", overview(home()), json)
-
-
-@runs.command
-def show(run: str, *, json: bool = False) -> int:
-    """What a run is and what it came to."""
-    from engram.api import load
-    from engram.records.compare import facts
-
-    record = load(run)
-    if json:
-        answer({"id": record.id, "spec": record.spec_json, "env": record.env, "facts": facts(record)})
-        return 0
-    return _print_table("facts", [{"field": name, "value": value} for name, value in facts(record).items()], json)
-
-
-@runs.command
-def diff(a: str, b: str, *, json: bool = False) -> int:
-    """Only what differs between two runs."""
-    from engram.api import load
-    from engram.records.compare import diff as differences
-
-    return _print_table("differences", differences(load(a), load(b)), json)
-
-
-@runs.command
-def rm(run: str, *, json: bool = False) -> int:
-    """Remove a run."""
-    from engram.api import load
-    from engram.records.shelf import remove
-
-    record = load(run)
-    if run not in (record.id, "last"):
-        raise EngramError(f"runs rm: give the whole name, {record.id}, or `last`")
-    remove(record)
-    answer({"removed": record.id}) if json else print(f"removed {record.id}")
-    return 0
-
-
-@runs.command
-def resume(run: str, *, json: bool = False) -> int:
-    """Go on with a run where it was cut."""
-    from engram.api import load
-    from engram.engines.local import run_all
-
-    record = load(run)
-    if record.stale:
-        raise EngramError(f"run {record.id} is of an older revision and cannot go on; run its experiment again")
-    device = record.env["sittings"][0]["device"]
-    with _watched(f"resuming {record.id}", device)([record.spec]) as on_row:
-        (record,) = run_all([record.spec], record.folder.parent, device, on_row)
-    answer({"id": record.id, "rows": len(record.rows)}) if json else print(f"record  {near(record.folder)}")
-    return 0
-
-
-@runs.command
-def check(record: str, *, steps: int = 20, json: bool = False) -> int:
-    """Verify a record: its digest, and its first steps against a fresh run. Exit code 1 if they differ."""
-    from engram.api import load, recheck
-
-    result = recheck(load(record), steps)
-    answer(result) if json else print(result["message"])
-    return 0 if result["ok"] else 1
-
-
-@runs.command
-def pack(run: str, *, into: Path = Path("packed"), weights: bool = False, json: bool = False) -> int:
-    """Copy a finished run, made small: rows gzipped; final weights in float16 with --weights."""
-    from engram.api import load
-    from engram.records.pack import pack as packed
-
-    target = packed(load(run), into.resolve(), weights)
-    answer({"packed": str(target)}) if json else print(f"packed  {near(target)}")
-    return 0
-
-
-def _print_table(name: str, rows: list[dict[str, Any]], json: bool) -> int:
-    from engram.show.tables import print_rows
-
-    answer({name: rows}) if json else print_rows(console(), rows)
-    return 0
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; turn errors into one line and an exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:
-        with _only_the_answer_on_stdout(words):
+        with only_the_answer_on_stdout(words):
             code = app(
                 [w for w in words if w != "--debug"],
                 exit_on_error=False,
@@ -421,14 +275,3 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         say(f"engram: {explain_crash(error)}")
         sys.exit(2)
-
-
-@contextmanager
-def _only_the_answer_on_stdout(words: list[str]) -> Iterator[None]:
-    """With --json whatever else is printed, also by a user's file, goes to stderr; `answer` knows the way out."""
-    answers_to.append(sys.stdout)
-    try:
-        with redirect_stdout(sys.stderr) if "--json" in words else nullcontext():
-            yield
-    finally:
-        answers_to.pop()

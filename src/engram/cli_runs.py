@@ -1,0 +1,96 @@
+"""`engram runs`: list, show, compare, remove, resume, check, pack."""
+
+from pathlib import Path
+
+from cyclopts import App, Parameter
+
+from engram.errors import EngramError
+from engram.voice import answer, near, print_table, watched
+
+runs = App(
+    name="runs",
+    help="Stored runs: list, show, compare, remove, resume, check.",
+    default_parameter=Parameter(negative=""),
+)
+
+
+@runs.command
+def ls(*, json: bool = False) -> int:
+    """All stored runs, the newest last."""
+    from engram.records.files import home
+    from engram.records.shelf import overview
+
+    return print_table("runs", overview(home()), json)
+
+
+@runs.command
+def show(run: str, *, json: bool = False) -> int:
+    """What a run is and what it came to."""
+    from engram.api import load
+    from engram.records.compare import facts
+
+    record = load(run)
+    if json:
+        answer({"id": record.id, "spec": record.spec_json, "env": record.env, "facts": facts(record)})
+        return 0
+    return print_table("facts", [{"field": name, "value": value} for name, value in facts(record).items()], json)
+
+
+@runs.command
+def diff(a: str, b: str, *, json: bool = False) -> int:
+    """Only what differs between two runs."""
+    from engram.api import load
+    from engram.records.compare import diff as differences
+
+    return print_table("differences", differences(load(a), load(b)), json)
+
+
+@runs.command
+def rm(run: str, *, json: bool = False) -> int:
+    """Remove a run."""
+    from engram.api import load
+    from engram.records.shelf import remove
+
+    record = load(run)
+    if run not in (record.id, "last"):
+        raise EngramError(f"runs rm: give the whole name, {record.id}, or `last`")
+    remove(record)
+    answer({"removed": record.id}) if json else print(f"removed {record.id}")
+    return 0
+
+
+@runs.command
+def resume(run: str, *, json: bool = False) -> int:
+    """Go on with a run where it was cut."""
+    from engram.api import load
+    from engram.engines.local import run_all
+
+    record = load(run)
+    if record.stale:
+        raise EngramError(f"run {record.id} is of an older revision and cannot go on; run its experiment again")
+    device = record.env["sittings"][0]["device"]
+    with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
+        (record,) = run_all([record.spec], record.folder.parent, device, on_row)
+    answer({"id": record.id, "rows": len(record.rows)}) if json else print(f"record  {near(record.folder)}")
+    return 0
+
+
+@runs.command
+def check(record: str, *, steps: int = 20, json: bool = False) -> int:
+    """Verify a record: its digest, and its first steps against a fresh run. Exit code 1 if they differ."""
+    from engram.api import load, recheck
+
+    result = recheck(load(record), steps)
+    answer(result) if json else print(result["message"])
+    return 0 if result["ok"] else 1
+
+
+@runs.command
+def pack(run: str, *, into: Path = Path("packed"), weights: bool = False, json: bool = False) -> int:
+    """Copy a finished run, made small: rows gzipped; final weights in float16 with --weights."""
+    from engram.api import load
+    from engram.records.pack import pack as packed
+
+    target = packed(load(run), into.resolve(), weights)
+    answer({"packed": str(target)}) if json else print(f"packed  {near(target)}")
+    return 0

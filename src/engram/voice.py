@@ -1,0 +1,78 @@
+"""How the command line speaks: answers on stdout, everything else on stderr."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+answers_to: list[Any] = []
+
+
+def say(*lines: str) -> None:
+    """To a person, beside the answer: stderr."""
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def answer(data: dict[str, Any]) -> None:
+    """One object on stdout. Once it is wanted, nothing else is printed there."""
+    print(json.dumps(data, ensure_ascii=False, allow_nan=False), file=answers_to[-1])
+
+
+def near(path: Path) -> Path:
+    """A path as a person would write it: from here if it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _whole(type_: type, tokens: Any) -> int:
+    """Digits only: 2.4 seeds are a mistake, not 2."""
+    if not tokens[0].value.isdecimal():
+        raise ValueError(f"a whole number is needed, not {tokens[0].value!r}")
+    return int(tokens[0].value)
+
+
+WholeNumber = Annotated[int, Parameter(converter=_whole)]
+
+
+def watched(what: str, device: str) -> Any:
+    """The terminal view, headed by what runs where."""
+    from engram.engines.local import choose_device, cores
+    from engram.show.terminal import View
+
+    chosen, why = choose_device(device)
+
+    def watch(specs: Any) -> Any:
+        runs = f"{len(specs)} run{'s' * (len(specs) > 1)}"
+        say(f"{what}, {runs} · device {chosen} ({why}) · {cores()} cores")
+        return View(specs)
+
+    return watch
+
+
+def print_table(name: str, rows: list[dict[str, Any]], json: bool) -> int:
+    from engram.show.tables import print_rows
+
+    answer({name: rows}) if json else print_rows(console(), rows)
+    return 0
+
+
+@contextmanager
+def only_the_answer_on_stdout(words: list[str]) -> Iterator[None]:
+    """With --json whatever else is printed, also by a user's file, goes to stderr; `answer` knows the way out."""
+    answers_to.append(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr) if "--json" in words else nullcontext():
+            yield
+    finally:
+        answers_to.pop()

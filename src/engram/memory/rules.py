@@ -1,0 +1,91 @@
+"""How weights that store pairs are written by hand. Pure functions; leading axes, if any, are independent problems.
+
+E (N×d) holds e_z, U (M×d) holds u_y, `f` (N) says which y belongs to z.
+"""
+
+from math import factorial, pi, sqrt
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+Answers = Int[Tensor, "*problems N"]
+
+
+def targets(U: Float[Tensor, "*problems M d"], f: Answers) -> Float[Tensor, "*problems N d"]:
+    """Row z is u_{f(z)}."""
+    return U.gather(-2, f[..., None].expand(*f.shape, U.shape[-1]))
+
+
+def hebb(E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"]) -> Float[Tensor, "*problems d d"]:
+    """W = Σ_z v_z e_zᵀ, where v_z = u_{f(z)}."""
+    return V.mT @ E
+
+
+def low_rank(
+    E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"], B: Float[Tensor, "*problems d m"]
+) -> Float[Tensor, "*problems d m"]:
+    """A of W = A Bᵀ with B frozen, entries N(0, 1): one step on the correlation Σ_z v_z · A Bᵀ e_z, A = Σ_z v_z (Bᵀe_z)ᵀ / m."""
+    return V.mT @ (E @ B) / B.shape[-1]
+
+
+def hermite(k: int, t: Tensor) -> Tensor:
+    """h_k(t), the Hermite polynomial with E h_j(g) h_k(g) = 1{j=k} for g ~ N(0, 1)."""
+    before, now = torch.zeros_like(t), torch.ones_like(t)
+    for j in range(k):  # He_{j+1} = t He_j − j He_{j−1}
+        before, now = now, t * now - j * before
+    return now / sqrt(factorial(k))
+
+
+def relu_coefficient(k: int) -> float:
+    """c_k = E h_k(g) ReLU(g): 1/√2π, 1/2, then zero for odd k and (−1)^{k/2−1} (k−3)!! / √(2π k!) for even k."""
+    if k < 2:
+        return (1 / sqrt(2 * pi), 0.5)[k]
+    double_factorial = 1
+    for j in range(k - 3, 0, -2):
+        double_factorial *= j
+    return 0.0 if k % 2 else (-1) ** (k // 2 - 1) * double_factorial / sqrt(2 * pi * factorial(k))
+
+
+def random_features(
+    E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"], W: Float[Tensor, "*problems m d"], k: int
+) -> Float[Tensor, "*problems m d"]:
+    """Second layer of x ↦ outᵀ ReLU(W x) with W frozen, entries N(0, 1): out_i = Σ_z h_k(w_i · e_z) v_z / (m c_k).
+
+    In expectation over W the answer to e_z is Σ_x ⟨e_x, e_z⟩^k v_x: a dense memory of degree k.
+    """
+    c = relu_coefficient(k)
+    if c == 0:
+        raise ValueError(f"degree: ReLU has no Hermite coefficient of degree {k}; use 1 or an even degree")
+    return hermite(k, W @ E.mT) @ V / (W.shape[-2] * c)
+
+
+def cubic_slope(t: Tensor) -> Tensor:
+    """σ'(t) = 2t + 3t² of σ(t) = t² + t³, whose Hermite coefficients of degree 0, 1, 2 are 3, 2, 3√2."""
+    return 2 * t + 3 * t * t
+
+
+CUBIC_SLOPE_COEFFICIENTS = (3.0, 2.0, 3 * sqrt(2))
+
+
+def ntk_directions(
+    E: Float[Tensor, "*problems N d"],
+    V: Float[Tensor, "*problems N d"],
+    W: Float[Tensor, "*problems m d"],
+    out: Float[Tensor, "*problems m d"],
+    k: int,
+) -> Float[Tensor, "*problems m d"]:
+    """δ_i = Σ_z ⟨out_i, v_z⟩ h_k(w_i · e_z) e_z: how the first layer must move; W and out are frozen, entries N(0, 1)."""
+    return ((out @ V.mT) * hermite(k, W @ E.mT)) @ E
+
+
+def ntk_answers(
+    x: Float[Tensor, "*problems n d"],
+    W: Float[Tensor, "*problems m d"],
+    out: Float[Tensor, "*problems m d"],
+    delta: Float[Tensor, "*problems m d"],
+    k: int,
+) -> Float[Tensor, "*problems n d"]:
+    """(1/m c'_k) Σ_i out_i σ'(w_i · x) ⟨δ_i, x⟩, in expectation Σ_z ⟨e_z, x⟩^{k+1} v_z: the linearised MLP with σ = t² + t³."""
+    c = CUBIC_SLOPE_COEFFICIENTS[k]
+    return (cubic_slope(x @ W.mT) * (x @ delta.mT)) @ out / (W.shape[-2] * c)

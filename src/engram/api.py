@@ -14,12 +14,11 @@ import torch
 
 from engram.engines.local import OnRow, choose_device, cores, run_all
 from engram.errors import EngramError
-from engram.execute import environment, law_rows, measured_steps
+from engram.execute import environment, fresh_rows, path_of
 from engram.experiments import Experiment, Scale, known_scale
 from engram.experiments import find as find_experiment
-from engram.learning import choose_path
 from engram.ledger import entries_of
-from engram.records import Record, Spec, Train
+from engram.records import Record, Spec
 from engram.records.compare import first_mismatch
 from engram.records.files import home, replace, writing_to
 from engram.records.shelf import find
@@ -186,11 +185,9 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
     compared = min(steps, len(record.rows))
     then = record.env["sittings"][0]
     torch.set_num_threads(min(then["threads"], cores()))
-    path = choose_path("auto", spec.model, spec.plan, "cpu") if isinstance(spec, Train) else "none"
-    path = "reference" if then["path"] == "reference" else path
+    path = "reference" if then["path"] == "reference" else path_of(spec)
     same = _what_rounds(environment("cpu", path)) == _what_rounds(then)
-    fresh = (row for _, row in measured_steps(spec, path=path)) if isinstance(spec, Train) else law_rows(spec)
-    mismatch = first_mismatch(record, islice(fresh, compared), to_the_byte=same)
+    mismatch = first_mismatch(record, islice(fresh_rows(spec, path), compared), to_the_byte=same)
     how = "to the byte" if same else "to 0.1 % (other versions, machine or threads than the record's)"
     seal = "digest holds" if sealed else "not finished, so without digest"
     message = f"{seal}; {compared} rows computed again agree {how}"

@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -14,16 +14,21 @@ import torch
 
 from engram.errors import EngramError, Interrupted
 from engram.learning import PATHS, Diverged, Moment, choose_path, train
+from engram.learning.bisection import bisection
+from engram.learning.paths import STORE_PATHS, search_path
 from engram.learning.reference import on
+from engram.learning.stores import written
 from engram.models import Simplified, Weights
+from engram.models.stores import Written
 from engram.probes.attention import attention
 from engram.probes.recall import kl_W_F, memories
-from engram.records import Check, Record, Spec, Train
+from engram.records import Check, Record, Search, Spec, Train
 from engram.records.files import Row
 from engram.records.record import initial_weights
 from engram.records.spec import run_id
 from engram.records.writer import Writer
 from engram.tasks import Batch, Bigram, Task
+from engram.tasks.association import Problem
 
 ATTENTION_SEQUENCES = 16
 
@@ -51,6 +56,8 @@ def execute(
             on_row(row)
         if isinstance(spec, Train):
             _train(spec, writer, device, chosen, on_row, stop)
+        elif isinstance(spec, Search):
+            _search(spec, writer, chosen, on_row, stop)
         else:
             _check(spec, writer, on_row, stop)
         writer.end("finished")
@@ -67,10 +74,22 @@ def _reused(record: Record, on_row: Callable[[Row], None]) -> Record:
 
 def _path(spec: Spec, record: Record, device: str, wanted: str) -> str:
     """A resumed run keeps the path it began on, so that its numbers stay the same to the byte."""
-    if not isinstance(spec, Train):
-        return "none"
     begun = record.env["sittings"][0]["path"] if (record.folder / "env.json").exists() else wanted
-    return choose_path(begun if wanted == "auto" else wanted, spec.model, spec.plan, device)
+    return path_of(spec, device, begun if wanted == "auto" else wanted)
+
+
+def path_of(spec: Spec, device: str = "cpu", wanted: str = "auto") -> str:
+    """How this Spec is computed here; a Check knows one way only."""
+    if isinstance(spec, Search):
+        return search_path(wanted, spec.model)
+    return choose_path(wanted, spec.model, spec.plan, device) if isinstance(spec, Train) else "none"
+
+
+def fresh_rows(spec: Spec, path: str) -> Iterator[Row]:
+    """The rows of a Spec from its beginning, kept nowhere."""
+    if isinstance(spec, Train):
+        return (row for _, row in measured_steps(spec, path=path))
+    return search_rows(spec, path) if isinstance(spec, Search) else law_rows(spec)
 
 
 def _train(
@@ -120,6 +139,53 @@ def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None], stop: Cal
             raise Interrupted([writer.record.id])
         writer.append(row)
         on_row(row)
+
+
+def _search(spec: Search, writer: Writer, path: str, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:
+    """A Search keeps no state but its rows: they are its answers so far."""
+    try:
+        for row in search_rows(spec, path, Record(writer.folder).rows, stop):
+            writer.append(row)
+            on_row(row)
+    except Interrupted:
+        raise Interrupted([writer.record.id]) from None
+
+
+def search_rows(
+    spec: Search, path: str, known: Sequence[Row] = (), stop: Callable[[], bool] = lambda: False
+) -> Iterator[Row]:
+    """One row a training, or a written memory: the size asked and what came. `known` rows are not asked again."""
+    asking, step = bisection(*spec.bracket, 1 + spec.tolerance), 0
+    n = next(asking)
+    while True:
+        rows = list(known[step : step + spec.votes])
+        if (
+            len(rows) < spec.votes
+        ):  # all votes of a size are trained together: how a product is batched can change digits
+            for vote, outcome in list(enumerate(_outcomes(spec, n, path, stop)))[len(rows) :]:
+                rows.append({"step": step + vote, "n": n, "vote": vote} | outcome)
+                yield rows[-1]
+        step += spec.votes
+        passed = sum(row["accuracy"] > spec.target for row in rows)
+        try:
+            n = asking.send(2 * passed > spec.votes)
+        except StopIteration:
+            return
+
+
+def _outcomes(spec: Search, n: int, path: str, stop: Callable[[], bool]) -> list[dict[str, float]]:
+    """Every vote has its own codebook; the first is that of the seed."""
+    seeds = [spec.seed + (vote << 32) for vote in range(spec.votes)]
+    problems = [spec.task.problem(n, spec.model.d, seed, spec.draws) for seed in seeds]
+    if isinstance(spec.model, Written):
+        if stop():
+            raise Interrupted([])
+        found = [written(spec.model, problem, seed) for problem, seed in zip(problems, seeds, strict=True)]
+        return [{"accuracy": outcome.accuracy} for outcome in found]
+    assert spec.plan is not None
+    problem = Problem(*(torch.cat(parts) for parts in zip(*((p.X, p.U, p.f) for p in problems), strict=True)))
+    found = STORE_PATHS[path](spec.model, spec.plan, problem, seeds, spec.target, stop)
+    return [{"accuracy": outcome.accuracy, "steps": outcome.steps} for outcome in found]
 
 
 def law_rows(spec: Check) -> Iterator[Row]:

@@ -19,7 +19,7 @@ from engram.records.record import new_rows
 from engram.records.spec import run_id
 
 OnRow = Callable[[Spec, Row], None]
-SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_BETWEEN_LOOKS = 0.05
 
 
 def choose_device(wanted: str) -> tuple[str, str]:
@@ -88,31 +88,35 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
 
 
 def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Callable[[], bool], path: str) -> None:
-    """As many at a time as there are cores. They speak through their records."""
-    waiting, running, seen = list(specs), [], dict.fromkeys(map(run_id, specs), 0)
+    """As many at a time as there are cores; a process takes the next Spec when it is done. They speak through records."""
+    waiting, given, seen = list(specs), [], dict.fromkeys(map(run_id, specs), 0)
+    workers = [Worker(home, path) for _ in range(min(cores(), len(specs)))]
     try:
-        while (waiting or running) and not stopped():
-            while waiting and len(running) < cores():
-                spec = waiting.pop(0)
-                running.append(Worker(spec, home, _threads(spec, home, 1), path))
+        while (waiting or any(worker.busy() for worker in workers)) and not stopped():
+            for worker in workers:
+                if not worker.busy() and waiting:
+                    given.append(waiting.pop(0))
+                    worker.give(given[-1], _threads(given[-1], home, 1))
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            _show_new_rows(specs, home, seen, on_row)
-            running = [worker for worker in running if not worker.done()]
-        for worker in running:
-            worker.stop()
-        for worker in running:
+            given = _show_new_rows(given, home, seen, on_row)
+        for worker in workers:
+            worker.stop() if stopped() else worker.close()
+        for worker in workers:
             worker.wait()
     finally:
-        for worker in running:
+        for worker in workers:
             with suppress(OSError):
                 worker.kill()
-    _show_new_rows(specs, home, seen, on_row)
+    _show_new_rows(given, home, seen, on_row)
     if stopped():
         raise Interrupted([run_id(spec) for spec in specs if Record(home / run_id(spec)).ended is None])
 
 
-def _show_new_rows(specs: Sequence[Spec], home: Path, seen: dict[str, int], on_row: OnRow) -> None:
-    for spec in specs:
+def _show_new_rows(given: Sequence[Spec], home: Path, seen: dict[str, int], on_row: OnRow) -> list[Spec]:
+    """Tells what is new, and returns the Specs that may still have more to tell."""
+    ended = {run_id(spec) for spec in given if (home / run_id(spec) / "digest.json").exists()}
+    for spec in given:
         rows, seen[run_id(spec)] = new_rows(home / run_id(spec), seen[run_id(spec)])
         for row in rows:
             on_row(spec, row)
+    return [spec for spec in given if run_id(spec) not in ended]

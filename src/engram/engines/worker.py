@@ -1,4 +1,4 @@
-"""A run in a process of its own: it gets its Spec on stdin, keeps its record, and ends with the parent."""
+"""A process that runs Specs one after another: it gets each on stdin, keeps its record, and ends with the parent."""
 
 import base64
 import json
@@ -7,21 +7,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.records import Spec
 from engram.records.encode import decode, encode, user_code
+from engram.records.spec import run_id
 
 
 class Worker:
     """The parent's side. The child has a session of its own, so that Ctrl-C reaches it once, through `stop`."""
 
-    def __init__(self, spec: Spec, home: Path, threads: int, path: str):
-        code = {name: base64.b64encode(content).decode() for name, content in user_code(spec).items()}
-        job = {"spec": encode(spec), "code": code, "home": str(home), "threads": threads, "path": path}
-        job["parent"] = os.getpid()
+    def __init__(self, home: Path, path: str):
+        self._common = {"home": str(home), "path": path, "parent": os.getpid()}
+        self._digest: Path | None = None  # what the record of the present Spec will have when it has ended
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is done)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "engram.engines.worker"],
@@ -30,30 +31,43 @@ class Worker:
             stderr=self._said,
             start_new_session=True,
         )
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(job).encode())
-        self._process.stdin.close()
 
-    def done(self) -> bool:
-        """Whether it has ended well; raises if it has ended badly."""
+    def give(self, spec: Spec, threads: int) -> None:
+        code = {name: base64.b64encode(content).decode() for name, content in user_code(spec).items()}
+        job = self._common | {"spec": encode(spec), "code": code, "threads": threads}
+        self._digest = Path(self._common["home"]) / run_id(spec) / "digest.json"
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # `busy` tells why it died
+            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def busy(self) -> bool:
+        """Whether it still works on what it was given; raises if it ended badly."""
         code = self._process.poll()
-        if code is None:
-            return False
-        with self._said as said:
-            said.seek(0)
-            told = said.read().decode(errors="replace").strip().splitlines()
+        if code not in (None, 0, 130):
+            self._explain(code)
+        return code is None and self._digest is not None and not self._digest.exists()
+
+    def _explain(self, code: int) -> None:
+        self._said.seek(0)
+        told = self._said.read().decode(errors="replace").strip().splitlines()
         if code == 2 and told:
             raise EngramError(told[-1].removeprefix("engram: "))
-        if code not in (0, 130):
-            raise EngramError(f"a worker ended with code {code} (out of memory?); the same command goes on")
-        return True
+        raise EngramError(f"a worker ended with code {code} (out of memory?); the same command goes on")
 
     def stop(self) -> None:
+        """Let it finish its step and save; then there is nothing more to do."""
         self._process.send_signal(signal.SIGINT)
+        self.close()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def wait(self) -> None:
         self._process.wait()
-        self.done()
+        self.busy()
 
     def kill(self) -> None:
         self._process.kill()
@@ -63,7 +77,6 @@ class Worker:
 
 def main() -> int:
     """The child's side: exit code 0 at the end, 130 when stopped, 2 with one line when something is wrong."""
-    job = json.load(sys.stdin)
     asked: list[int] = []
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -75,11 +88,13 @@ def main() -> int:
 
     from engram.execute import execute
 
-    torch.set_num_threads(job["threads"])
-    code = {name: base64.b64decode(text) for name, text in job["code"].items()}
     try:
-        spec, home = decode(job["spec"], code), Path(job["home"])
-        execute(spec, home, stop=lambda: bool(asked) or os.getppid() != job["parent"], path=job["path"])
+        for line in sys.stdin:
+            job = json.loads(line)
+            torch.set_num_threads(job["threads"])
+            code = {name: base64.b64decode(text) for name, text in job["code"].items()}
+            spec, home, parent = decode(job["spec"], code), Path(job["home"]), job["parent"]
+            execute(spec, home, stop=lambda: bool(asked) or os.getppid() != parent, path=job["path"])  # noqa: B023
     except Interrupted:
         return 130
     except Exception as error:

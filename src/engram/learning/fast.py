@@ -1,6 +1,6 @@
 r"""Loss and gradients of `Simplified` on CPU from the memory algebra: exact, without autograd and without dense maps.
 
-Inputs are embeddings of finite sets, so the kernel works on tables (native/kernel.cpp has the forward pass):
+Inputs are embeddings of finite sets, so the kernel works on tables (native/transformer.cpp has the forward pass):
 
     PP = P W_K1 Pᵀ/τ,  EP = E W_K1 Pᵀ/τ,  PE, EE        F = E Φ1ᵀ,  G = P Φ1ᵀ        H = U' W_O2 W_V2,  U' = U (I + W_F)
 

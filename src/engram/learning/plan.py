@@ -66,3 +66,16 @@ class Plan(Value):
 
     def trained_at(self, step: int) -> tuple[str, ...]:
         return tuple(name for name in self.trained if step >= self.frozen_until.get(name, 0))
+
+
+class FullBatch(Value):
+    """Training on all pairs at once until they are known: the protocol of the published capacity sweeps.
+
+    check_every    steps between looks at the accuracy; the best look counts, and one above the target ends the training
+    hopeless       (step, accuracy): a training whose best look before that step is below that accuracy is given up
+    """
+
+    optimiser: Adam
+    steps: Annotated[int, Field(ge=1)]
+    check_every: Annotated[int, Field(ge=1)]
+    hopeless: tuple[tuple[int, float], ...] = ()

@@ -1,16 +1,51 @@
 """Memories that are one matrix: u_y · W e_z."""
 
+from copy import copy
+from dataclasses import dataclass
+from typing import Literal, TypeVar, get_args
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import Law
+from engram.errors import EngramError, did_you_mean
 from engram.memory.memory import Memory, Name
+from engram.memory.names import check_room
 from engram.memory.rules import hebb
+from engram.memory.train import check_plan, fit
+
+Rule = Literal["hebb", "one-step", "trained"]
+Same = TypeVar("Same", bound="Linear")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What rewriting one pair did to the others.
+
+    changed          other stored keys that recall another value than before
+    largest          largest change of any score of another stored key
+    margin_before    least margin of all stored pairs, each time with the pairs of that time
+    margin_after
+    """
+
+    key: Name
+    old: Name
+    new: Name
+    changed: tuple[Name, ...]
+    largest: float
+    margin_before: float
+    margin_after: float
 
 
 class Linear(Memory):
-    """W = Σ u_y e_zᵀ, one outer product a pair (Hebb's rule).
+    """W is d×d and the score of y is u_y · W e_z.
+
+    hebb       W = Σ_z u_{f(z)} e_zᵀ, one outer product a pair
+    one-step   W = (η/N) Σ_z Σ_k (1{f(z)=k} − 1/M) u_k e_zᵀ: a gradient step of size η = lr from W = 0
+    trained    cross-entropy over all pairs by Adam from W = 0, until all are recalled or `steps` are over
+
+    The last two write W anew from all pairs whenever something is stored.
 
     >>> m = Linear(d=64, seed=0)
     >>> m.store({"France": "Paris", "Japan": "Tokyo", "Peru": "Lima"})
@@ -18,12 +53,129 @@ class Linear(Memory):
     'Paris'
     """
 
-    def __init__(self, d: int, seed: int = 0, law: Law = "sphere"):
+    def __init__(
+        self, d: int, seed: int = 0, law: Law = "sphere", rule: Rule = "hebb", lr: float = 1.0, steps: int = 4096
+    ):
         super().__init__(d, seed, law)
+        if rule not in get_args(Rule):
+            allowed = get_args(Rule)
+            raise EngramError(f"rule: no rule {rule!r}; {did_you_mean(rule, allowed)}allowed: {', '.join(allowed)}")
+        check_plan(lr, steps)
+        check_room("W", d, d)
+        self.rule, self.lr, self.steps = rule, lr, steps
         self.W: Float[Tensor, "d d"] = torch.zeros(d, d, dtype=torch.float64)
 
     def _write(self, pairs: dict[Name, Name]) -> None:
-        self.W = self.W + hebb(self.keys[pairs], self.values[pairs.values()])
+        if self.rule == "hebb":
+            self.W = self.W + hebb(self.inputs(pairs), self.values[pairs.values()])
+        else:
+            self.W = self._one_step() if self.rule == "one-step" else self._trained()
+
+    def _one_step(self) -> Float[Tensor, "d d"]:
+        E, U = self.inputs(self.pairs), self.values.vectors
+        return one_step(E, self.values[self.pairs.values()], U, self.lr)
+
+    def _trained(self) -> Float[Tensor, "d d"]:
+        E, U, f = self.inputs(self.pairs), self.values.vectors, self._right(self.pairs)
+        check_room("training", 4, len(f), len(U))
+        return fit([torch.zeros_like(self.W)], lambda W: E @ W.T @ U.T, f, self.lr, self.steps)[0]
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
         return x @ self.W.T @ self.values.vectors.T
+
+    def edit(self, key: Name, value: Name) -> Edit:
+        """Rewrite one pair: W ← W + (s u_y − W e_z) e_zᵀ / ‖e_z‖², after which W e_z = s u_y.
+
+        s is the `strength` of all pairs. If the keys are orthogonal no other key notices.
+        """
+        before, old = self.copy(), self._stored(key)
+        if not self.inputs([key]).any():
+            raise EngramError(f"edit: the vector of {key!r} is zero, and no W answers it; give it another")
+        self.values.add([value])
+        self.pairs[key] = value
+        e, u = self.inputs([key])[0], self.values[[value]][0]
+        self.W = self.W + torch.outer(before.strength() * u - self.W @ e, e) / (e @ e)
+        return compare(before, self, key, old)
+
+    def _stored(self, key: Name) -> Name:
+        if key not in self.pairs:
+            self.keys.row(key)  # tells near names
+            raise EngramError(f"edit: no pair is stored for {key!r}; store({{key: value}}) adds one")
+        return self.pairs[key]
+
+    def strength(self) -> float:
+        """How strong pairs are: 1 by Hebb, η/N by one step, if trained the mean share of u_{f(z)} in W e_z."""
+        if self.rule == "hebb":
+            return 1.0
+        if self.rule == "one-step":
+            return self.lr / len(self.pairs)
+        answers, V = self.inputs(self.pairs) @ self.W.T, self.values[self.pairs.values()]
+        along = (answers * V).sum(1) / V.square().sum(1)
+        return float(along.clamp(min=0).mean()) or 1.0  # W = 0 is right if there is one value only
+
+    def truncate(self: Same, rank: int) -> Same:
+        """A copy whose W is the nearest of this rank: the largest singular values stay.
+
+        The Frobenius distance of the two is the root of the sum of squares of the singular values that went.
+        """
+        if not 1 <= rank <= self.d:
+            raise EngramError(f"rank: {rank} came; 1 to d={self.d} is allowed")
+        left, spectrum, right = torch.linalg.svd(self.W)
+        return self.copy(left[:, :rank] * spectrum[:rank] @ right[:rank])
+
+    def spectrum(self) -> Float[Tensor, " d"]:
+        """The singular values of W, largest first."""
+        return torch.linalg.svdvals(self.W)
+
+    def quantise(self: Same, bits: int) -> Same:
+        """A copy with every weight on the nearest of 2^bits levels on ±max|W|, Δ = 2 max|W| / (2^bits − 1) apart."""
+        step = grid_step(self, bits)
+        if step == 0:
+            return self.copy()
+        lowest = -self.W.abs().amax()
+        return self.copy(lowest + ((self.W - lowest) / step).round() * step)
+
+    def copy(self: Same, W: Float[Tensor, "d d"] | None = None) -> Same:
+        """The same pairs and names, with other weights if given; later changes of the one are not seen by the other."""
+        other = copy(self)
+        other.keys, other.values, other.pairs = self.keys.copy(), self.values.copy(), dict(self.pairs)
+        other.W = self.W if W is None else W
+        return other
+
+
+def one_step(
+    E: Float[Tensor, "N d"], V: Float[Tensor, "N d"], U: Float[Tensor, "M d"], lr: float
+) -> Float[Tensor, "d d"]:
+    """−η ∇L(0) of the mean cross-entropy: (η/N) Σ_z (v_z − ū) e_zᵀ, where ū is the mean of all M values."""
+    return lr / len(E) * hebb(E, V - U.mean(0))
+
+
+def grid_step(memory: Linear, bits: int) -> float:
+    """Δ, the distance of neighbouring levels."""
+    if not 1 <= bits <= 32:
+        raise EngramError(f"bits: {bits} came; 1 to 32 is allowed")
+    return float(2 * memory.W.abs().amax() / (2**bits - 1))
+
+
+def quantisation_bound(memory: Linear, bits: int) -> float:
+    """What quantising can cost at most: margin_after ≥ margin_before − (Δ/2) max_{z,y} ‖e_z‖₁ ‖u_{f(z)} − u_y‖₁.
+
+    No weight moves by more than Δ/2, so no score difference (u_{f(z)} − u_y) · W e_z by more than this (Hölder twice).
+    """
+    V, U = memory.values[memory.pairs.values()], memory.values.vectors
+    apart = torch.cdist(V, U, p=1).amax(1)
+    return grid_step(memory, bits) / 2 * float((memory.inputs(memory.pairs).abs().sum(1) * apart).max())
+
+
+def compare(before: Linear, after: Linear, key: Name, old: Name) -> Edit:
+    """What became of the other pairs when `key` was rewritten."""
+    others = [other for other in after.pairs if other != key]
+    margins = before.margin(), after.margin()
+    if not others:
+        return Edit(key, old, after.pairs[key], (), 0.0, *margins)
+    was, now = before.scores(others), after.scores(others)
+    before.values = after.values  # so that a value that was new has its column in both
+    largest = float((after.scores(others) - before.scores(others)).abs().max())
+    moved = (was.argmax(1) != now.argmax(1)).tolist()
+    changed = tuple(other for other, is_moved in zip(others, moved, strict=True) if is_moved)
+    return Edit(key, old, after.pairs[key], changed, largest, *margins)

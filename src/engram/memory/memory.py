@@ -2,17 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import Law
 from engram.errors import EngramError
-from engram.memory.names import Names
+from engram.memory.names import Names, check_room
 
 Name = Hashable
-Pairs = Mapping[Name, Name] | Iterable[tuple[Name, Name]]
+Pairs = Mapping[Any, Name] | Iterable[tuple[Name, Name]]
+Same = TypeVar("Same", bound="Memory")
 
 
 class Memory(ABC):
@@ -22,35 +24,59 @@ class Memory(ABC):
     """
 
     def __init__(self, d: int, seed: int = 0, law: Law = "sphere"):
-        if d < 1:
-            raise EngramError(f"d: a memory needs at least one dimension; got {d}")
+        at_least("d", d, 1)
+        at_least("seed", seed, 0)
         self.d, self.seed = d, seed
         self.keys, self.values = Names(d, law, seed, "E"), Names(d, law, seed, "U")
         self.pairs: dict[Name, Name] = {}
 
+    def give(
+        self: Same, E: Tensor, U: Tensor, keys: Iterable[Name] | None = None, values: Iterable[Name] | None = None
+    ) -> Same:
+        """Embeddings of one's own, before anything is stored; names are 0, 1, … unless they are given too."""
+        if self.pairs:
+            raise EngramError(f"embeddings: {len(self.pairs)} pairs are stored already; give vectors to a new memory")
+        self.keys.give(E, keys)
+        self.values.give(U, values)
+        return self
+
     def store(self, pairs: Pairs) -> None:
         """Write z → y for every pair; a key can stand for one value only."""
         fresh = self._accepted(pairs)
-        self.keys.add(fresh)
+        if not fresh:
+            return
+        self._hear(fresh)
         self.values.add(fresh.values())
-        self.pairs |= fresh
-        self._write(fresh)
+        before = self.pairs
+        self.pairs = before | fresh
+        try:
+            self._write(fresh)
+        except BaseException:  # also Ctrl-C in a long training: what was stored stays as it was
+            self.pairs = before
+            raise
 
     def _accepted(self, pairs: Pairs) -> dict[Name, Name]:
-        listed = list(pairs.items() if isinstance(pairs, Mapping) else pairs)
-        if not listed:
-            raise EngramError("store: no pairs were given; write store({key: value, …})")
+        """The pairs that are not stored yet; told if there are none at all, or if a key has two values."""
         fresh: dict[Name, Name] = {}
-        for key, value in listed:
+        for key, value in listed(pairs):
             known = fresh.get(key, self.pairs.get(key, value))
-            if known != value:
-                raise EngramError(f"store: {key!r} → {value!r} conflicts with {key!r} → {known!r}; edit(key, value) rewrites a pair")
-            fresh[key] = value
+            if known is not value and known != value:
+                told = f"{key!r} → {value!r} conflicts with {key!r} → {known!r}"
+                raise EngramError(f"store: {told}; a linear memory can edit(key, value), others start anew")
+            fresh[key] = known
         return {key: value for key, value in fresh.items() if key not in self.pairs}
+
+    def _hear(self, keys: Iterable[Name]) -> None:
+        """Give the names in these keys their vectors."""
+        self.keys.add(keys)
+
+    def inputs(self, keys: Iterable[Name]) -> Float[Tensor, "n d"]:
+        """The vector with which each key asks: e_z."""
+        return self.keys[keys]
 
     @abstractmethod
     def _write(self, pairs: dict[Name, Name]) -> None:
-        """Add these pairs, whose names are known already, to what is stored."""
+        """Add these pairs to what is stored; their names are known and they stand in `self.pairs` already."""
 
     @abstractmethod
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
@@ -58,28 +84,65 @@ class Memory(ABC):
 
     def scores(self, keys: Iterable[Name] | None = None) -> Float[Tensor, "n M"]:
         """Rows: the keys (all stored ones by default). Columns: the values, in the order they came."""
-        return self.respond(self.keys[self.pairs if keys is None else keys])
+        if not self.pairs:
+            raise EngramError("recall: nothing is stored yet; write store({key: value, …}) first")
+        asked = list(self.pairs if keys is None else keys)
+        check_room("scores", 2, len(asked), len(self.values))
+        return self.respond(self.inputs(asked))
 
     def recall(self, key: Name) -> Name:
         """The value with the largest score."""
         return list(self.values)[int(self.scores([key])[0].argmax())]
 
-    def margin(self, key: Name | None = None) -> float:
-        """Score of the right value minus the best wrong one; without a key the least over all stored pairs."""
-        asked = list(self.pairs) if key is None else [key]
-        right = torch.tensor(self.values.rows(self._right(k) for k in asked))[:, None]
-        scores = self.scores(asked)
+    def margin(self, *keys: Name) -> float:
+        """Score of the right value minus the best wrong one, the least over the keys (all stored ones by default).
+
+        Infinite if there is no wrong value.
+        """
+        asked = list(keys or self.pairs)
+        scores, right = self.scores(asked), self._right(asked)[:, None]
         best_wrong = scores.scatter(1, right, -torch.inf).amax(1)
         return float((scores.gather(1, right)[:, 0] - best_wrong).min())
 
     def accuracy(self) -> float:
         """The share of stored pairs that are recalled."""
-        right = torch.tensor(self.values.rows(self.pairs.values()))
-        return float((self.scores().argmax(1) == right).double().mean())
+        return float((self.scores().argmax(1) == self._right(self.pairs)).double().mean())
 
-    def _right(self, key: Name) -> Name:
-        self.keys.row(key)  # explains an unknown key
-        return self.pairs[key]
+    def _right(self, keys: Iterable[Name]) -> Int[Tensor, " n"]:
+        """f(z): the column of the right value for each key."""
+        asked = list(keys)
+        for key in asked:
+            if key not in self.pairs:
+                raise EngramError(f"margin: no pair is stored for {key!r}; {len(self.pairs)} pairs are stored")
+        return torch.tensor(self.values.rows(self.pairs[key] for key in asked))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(d={self.d}, {len(self.pairs)} pairs)"
+
+
+def listed(pairs: object) -> list[tuple[Name, Name]]:
+    """The pairs one by one, or what is wrong with them."""
+    if not isinstance(pairs, Iterable):
+        raise EngramError(f"store: {pairs!r} came; write store({{key: value, …}}) or [(key, value), …]")
+    given = list(pairs.items() if isinstance(pairs, Mapping) else pairs)
+    if not given:
+        raise EngramError("store: no pairs were given; write store({key: value, …})")
+    for pair in given:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise EngramError(f"store: {pair!r} is not a pair; write store({{key: value, …}}) or [(key, value), …]")
+        if not all(hashable(name) for name in pair):
+            raise EngramError(f"store: {pair!r} holds a name without a hash; use strings, numbers, tuples, frozensets")
+    return given
+
+
+def hashable(name: object) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
+
+
+def at_least(field: str, value: int, least: int) -> None:
+    if value < least:
+        raise EngramError(f"{field}: {value} came; {least} or more is allowed")

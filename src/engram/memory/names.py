@@ -1,6 +1,9 @@
 """Names and their vectors: any hashable name gets a random direction the first time it is heard."""
 
-from collections.abc import Hashable, Iterable
+import os
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
+from math import inf, prod
 
 import torch
 from jaxtyping import Float
@@ -18,29 +21,45 @@ class Names:
     """
 
     def __init__(self, d: int, law: Law, seed: int, stream: str):
-        self.d, self.law, self.seed, self.stream = d, law, seed, stream
+        self.d, self.seed, self.stream = d, seed, stream
+        self.law: Law = law
         self._rows: dict[Hashable, int] = {}
-        self.vectors = torch.empty(0, d, dtype=torch.float64)
+        self._drawn = directions(law, 0, d, seed, stream, torch.float64)  # no rows yet, but an unknown law is told here
         self._fixed = False
 
-    def give(self, vectors: Float[Tensor, "n d"], names: Iterable[Hashable]) -> None:
-        """Vectors of one's own, in float64 from here on."""
-        rows = {name: i for i, name in enumerate(names)}
+    @property
+    def vectors(self) -> Float[Tensor, "n d"]:
+        return self._drawn[: len(self._rows)]
+
+    def give(self, vectors: Tensor, names: Iterable[Hashable] | None = None) -> None:
+        """Vectors of one's own, in float64 from here on; names are 0, 1, … unless they are given too."""
+        listed = list(range(vectors.shape[0] if vectors.ndim else 0) if names is None else names)
+        rows = {name: i for i, name in enumerate(listed)}
+        if len(rows) < len(listed):
+            raise EngramError(f"embeddings: names of {self.stream} repeat; each row needs a name of its own")
         if vectors.shape != (len(rows), self.d):
-            wanted = f"({len(rows)}, {self.d})"
-            raise EngramError(f"embeddings: {self.stream} has shape {tuple(vectors.shape)}; {wanted} is wanted, one row a name")
+            told = f"{self.stream} has shape {tuple(vectors.shape)}; ({len(rows)}, {self.d}) is wanted, one row a name"
+            raise EngramError(f"embeddings: {told}")
         if not torch.isfinite(vectors).all():
             raise EngramError(f"embeddings: {self.stream} holds NaN or infinite entries; every entry must be finite")
-        self._rows, self.vectors, self._fixed = rows, vectors.to(torch.float64), True
+        self._rows, self._drawn, self._fixed = rows, vectors.detach().to(torch.float64, copy=True), True
 
     def add(self, names: Iterable[Hashable]) -> None:
         fresh = [name for name in dict.fromkeys(names) if name not in self._rows]
-        if not fresh:
-            return
-        if self._fixed:
+        if fresh and self._fixed:
             raise EngramError(f"embeddings: {fresh[0]!r} has no vector in the given {self.stream}; give one row a name")
+        n = len(self) + len(fresh)
+        if n > len(self._drawn):
+            self._drawn = self._draw(n)
         self._rows |= {name: len(self._rows) + i for i, name in enumerate(fresh)}
-        self.vectors = directions(self.law, len(self._rows), self.d, self.seed, self.stream, torch.float64)
+
+    def _draw(self, n: int) -> Float[Tensor, "rows d"]:
+        """At least n rows; twice as many as before, so that names that come one by one do not redraw every time."""
+        rows = max(n, 2 * len(self._drawn))
+        if self.law == "orthonormal":
+            rows = max(n, min(rows, self.d))
+        check_room(f"vectors {self.stream}", rows, self.d)
+        return directions(self.law, rows, self.d, self.seed, self.stream, torch.float64)
 
     def rows(self, names: Iterable[Hashable]) -> list[int]:
         return [self.row(name) for name in names]
@@ -48,13 +67,19 @@ class Names:
     def row(self, name: Hashable) -> int:
         if name in self._rows:
             return self._rows[name]
-        hint = did_you_mean(str(name), [str(known) for known in self._rows])
+        hint = did_you_mean(str(name), [str(known) for known in islice(self._rows, 1000)])
         raise EngramError(f"recall: nothing is stored under {name!r}; {hint}{len(self)} names are known")
+
+    def copy(self) -> "Names":
+        """A table of its own: names added here later are unknown there."""
+        other = Names(self.d, self.law, self.seed, self.stream)
+        other._rows, other._drawn, other._fixed = dict(self._rows), self._drawn, self._fixed
+        return other
 
     def __contains__(self, name: Hashable) -> bool:
         return name in self._rows
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Hashable]:
         return iter(self._rows)
 
     def __len__(self) -> int:
@@ -62,3 +87,20 @@ class Names:
 
     def __getitem__(self, names: Iterable[Hashable]) -> Float[Tensor, "n d"]:
         return self.vectors[self.rows(names)]
+
+
+def machine_bytes() -> float:
+    """Memory of this machine; infinite where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return inf
+
+
+def check_room(what: str, *shape: int) -> None:
+    """Refuse float64 numbers that do not fit into the machine, before they are allocated."""
+    needed, there = 8 * prod(shape), machine_bytes()
+    if needed > there:
+        size = " × ".join(f"{n:,}" for n in shape)
+        told = f"{what} ({size} numbers) would take {needed / 1e9:,.1f} GB and this machine has {there / 1e9:,.1f} GB"
+        raise EngramError(f"memory: {told}; lower d or m, store fewer pairs, or ask about fewer keys at a time")

@@ -25,7 +25,7 @@ def hebb(E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"]) -
 def low_rank(
     E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"], B: Float[Tensor, "*problems d m"]
 ) -> Float[Tensor, "*problems d m"]:
-    """A of W = A Bᵀ with B frozen, entries N(0, 1): one step on the correlation Σ_z v_z · A Bᵀ e_z, A = Σ_z v_z (Bᵀe_z)ᵀ / m."""
+    """A = Σ_z v_z (Bᵀe_z)ᵀ / m of W = A Bᵀ, B frozen with entries N(0, 1): one step on the correlation Σ v_z · W e_z."""
     return V.mT @ (E @ B) / B.shape[-1]
 
 
@@ -75,7 +75,7 @@ def ntk_directions(
     out: Float[Tensor, "*problems m d"],
     k: int,
 ) -> Float[Tensor, "*problems m d"]:
-    """δ_i = Σ_z ⟨out_i, v_z⟩ h_k(w_i · e_z) e_z: how the first layer must move; W and out are frozen, entries N(0, 1)."""
+    """δ_i = Σ_z ⟨out_i, v_z⟩ h_k(w_i · e_z) e_z: how the first layer moves; W and out are frozen, entries N(0, 1)."""
     return ((out @ V.mT) * hermite(k, W @ E.mT)) @ E
 
 
@@ -86,6 +86,6 @@ def ntk_answers(
     delta: Float[Tensor, "*problems m d"],
     k: int,
 ) -> Float[Tensor, "*problems n d"]:
-    """(1/m c'_k) Σ_i out_i σ'(w_i · x) ⟨δ_i, x⟩, in expectation Σ_z ⟨e_z, x⟩^{k+1} v_z: the linearised MLP with σ = t² + t³."""
+    """(1/m c'_k) Σ_i out_i σ'(w_i · x) ⟨δ_i, x⟩ with σ = t² + t³; in expectation Σ_z ⟨e_z, x⟩^{k+1} v_z."""
     c = CUBIC_SLOPE_COEFFICIENTS[k]
     return (cubic_slope(x @ W.mT) * (x @ delta.mT)) @ out / (W.shape[-2] * c)

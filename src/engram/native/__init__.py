@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-SOURCE = Path(__file__).parent / "kernel.cpp"
+HERE = Path(__file__).parent
+SOURCES = ("transformer.cpp", "stores.cpp")
 COMPILERS = ("c++", "g++", "clang++")
 # Fast arithmetic is for this file alone: given to the linker, it would change rounding in the whole process.
 COMPILE = ("-std=c++17", "-O3", "-ffast-math", "-fPIC", "-c")
@@ -64,7 +65,8 @@ def _identity(compiler: str) -> str:
     """The same source, flags, compiler and processor give the same library."""
     stat = Path(compiler).stat()
     about = [*COMPILE, *NATIVE, *LINK, compiler, f"{stat.st_mtime_ns} {stat.st_size}", platform.machine(), _processor()]
-    return hashlib.sha256(SOURCE.read_bytes() + "\0".join(about).encode()).hexdigest()[:16]
+    source = b"".join((HERE / name).read_bytes() for name in ("matrix.h", *SOURCES))
+    return hashlib.sha256(source + "\0".join(about).encode()).hexdigest()[:16]
 
 
 def _processor() -> str:
@@ -85,11 +87,15 @@ def _cache() -> Path:
 def _compile(compiler: str, library: Path) -> None:
     """Into a file of its own first: two processes may begin at the same moment."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        part, whole = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
-        for native in NATIVE:
-            flags = [*COMPILE, *([native] if native else []), str(SOURCE), "-o", str(part)]
-            tried = subprocess.run([compiler, *flags], check=not native, capture_output=True)
-            if tried.returncode == 0:
-                break
-        subprocess.run([compiler, *LINK, str(part), "-o", str(whole)], check=True, capture_output=True)
+        parts, whole = [Path(folder) / f"{name}.o" for name in SOURCES], Path(folder) / "kernel.so"
+        for source, part in zip(SOURCES, parts, strict=True):
+            _compile_one(compiler, HERE / source, part)
+        subprocess.run([compiler, *LINK, *map(str, parts), "-o", str(whole)], check=True, capture_output=True)
         whole.replace(library)
+
+
+def _compile_one(compiler: str, source: Path, part: Path) -> None:
+    for native in NATIVE:
+        flags = [*COMPILE, *([native] if native else []), str(source), "-o", str(part)]
+        if subprocess.run([compiler, *flags], check=not native, capture_output=True).returncode == 0:
+            return

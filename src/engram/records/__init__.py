@@ -2,6 +2,6 @@
 
 from engram.records.claim import Claim, Measure, decide
 from engram.records.record import Record
-from engram.records.spec import Check, Spec, Train
+from engram.records.spec import Check, Search, Spec, Train
 
-__all__ = ["Check", "Claim", "Measure", "Record", "Spec", "Train", "decide"]
+__all__ = ["Check", "Claim", "Measure", "Record", "Search", "Spec", "Train", "decide"]

@@ -1,4 +1,9 @@
-"""Numbers read off the rows of a record: births and late means."""
+"""Numbers read off the rows of a record: births, late means, capacities."""
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from statistics import mean
+from typing import Any
 
 import numpy as np
 
@@ -34,3 +39,42 @@ def mean_difference(record: Record, column: str, minus: str, from_step: int) -> 
     """Mean of column − minus over the measured steps from `from_step` on."""
     steps, values = record.curve(column)
     return float(np.mean((values - record.curve(minus)[1])[steps >= from_step]))
+
+
+def capacity(record: Record) -> float:
+    """The size at which a Search crosses its target, between the largest size that passed and the smallest that failed.
+
+    Averages over many codebooks are interpolated; votes are not, and then it is the geometric mean of the two.
+    """
+    spec, accuracies = record.search, dict[int, list[float]]()
+    for row in record.rows:
+        accuracies.setdefault(row["n"], []).append(row["accuracy"])
+    won = {n: 2 * sum(a > spec.target for a in found) > len(found) for n, found in accuracies.items()}
+    lo = max(n for n, passed in won.items() if passed)
+    hi = min(n for n, passed in won.items() if not passed and n > lo)
+    if spec.draws == 1:
+        return sqrt(lo * hi)
+    above, below = mean(accuracies[lo]), mean(accuracies[hi])
+    return lo + (hi - lo) * (above - spec.target) / (above - below)
+
+
+def capacities(
+    records: Sequence[Record], size: Callable[[Any], float] = lambda model: model.d
+) -> dict[float, list[float]]:
+    """Capacities over seeds, by a size of the memory (its width unless said otherwise)."""
+    found: dict[float, list[float]] = {}
+    for record in records:
+        found.setdefault(size(record.store), []).append(capacity(record))
+    return dict(sorted(found.items()))
+
+
+def constants(records: Sequence[Record], constant: Callable[[Any, float], float]) -> list[np.ndarray]:
+    """For each seed a constant of (model, capacity) of every one of its Searches."""
+    found: dict[int, list[float]] = {}
+    for record in records:
+        found.setdefault(record.search.seed, []).append(constant(record.store, capacity(record)))
+    return [np.array(values) for values in found.values()]
+
+
+def geometric_mean(values: np.ndarray) -> float:
+    return float(np.exp(np.log(values).mean()))

@@ -17,7 +17,7 @@ from engram.models import Model, Weights
 from engram.records import files
 from engram.records.encode import Code, decode, encode
 from engram.records.files import Row, corrupt
-from engram.records.spec import Check, Spec, Train, run_id
+from engram.records.spec import Check, Search, Spec, Train, run_id
 from engram.values import Value
 
 
@@ -63,8 +63,20 @@ class Record:
     def check(self) -> Check:
         """The Spec of a record that must be a Check."""
         if not isinstance(self.spec, Check):
-            raise EngramError(f"record {self.id} is a training; `engram runs show {self.id}` tells what it is")
+            raise EngramError(f"record {self.id} is no Check; `engram runs show {self.id}` tells what it is")
         return self.spec
+
+    @property
+    def search(self) -> Search:
+        """The Spec of a record that must be a Search."""
+        if not isinstance(self.spec, Search):
+            raise EngramError(f"record {self.id} is no Search; `engram runs show {self.id}` tells what it is")
+        return self.spec
+
+    @property
+    def store(self) -> Any:
+        """The memory that a Search asks about."""
+        return self.search.model
 
     @cached_property
     def stale(self) -> bool:

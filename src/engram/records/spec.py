@@ -4,15 +4,17 @@ import importlib
 import inspect
 import json
 from collections.abc import Callable, Iterator
+from math import log, log1p, log2
 from typing import Annotated, Any
 
 from pydantic import Field, InstanceOf, model_validator
 
 from engram.errors import EngramError, did_you_mean
-from engram.learning import Plan
+from engram.learning import FullBatch, Plan
+from engram.models.stores import Learner, Written
 from engram.models.trace import Architecture
 from engram.records.encode import TAGS, decode, digest_of, encode, user_code
-from engram.tasks import Task
+from engram.tasks import Association, Task
 from engram.values import Value
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -46,9 +48,10 @@ class Train(Value):
 
 
 class Check(Value):
-    """A measurement that trains nothing: `law` names a function of engram.theory that yields rows.
+    """A measurement: `law` names a function of engram.theory that yields rows, as "module.function".
 
-    The function is called as law(draws=…, seed=…, **sizes).
+    The function is called as law(draws=…, seed=…, **sizes). A name that begins with "learning." is looked up in
+    engram.learning: such a law trains something small by a published protocol and yields rows of that training.
     """
 
     law: str
@@ -67,8 +70,9 @@ class Check(Value):
     @property
     def function(self) -> Callable[..., Iterator[dict[str, float]]]:
         module, _, name = self.law.rpartition(".")
+        room = "engram" if module.startswith("learning.") else "engram.theory"
         try:
-            return getattr(importlib.import_module(f"engram.theory.{module}"), name)
+            return getattr(importlib.import_module(f"{room}.{module}"), name)
         except (ImportError, AttributeError, ValueError):
             raise ValueError(f"law: {self.law!r} is no function of engram.theory; write module.function") from None
 
@@ -81,7 +85,55 @@ class Check(Value):
         return f"check-{self.law}"
 
 
-Spec = Train | Check
+class Search(Value):
+    """How much a memory holds: the size n at which its accuracy falls to `target`, by bisection.
+
+    bracket      sizes between which the search begins; an end that answers against expectation is moved
+    tolerance    ends when the size that passed and the one that failed differ by this share, or by one
+    votes        codebooks asked at each size; the majority decides
+    draws        codebooks a vote averages over (written memories only)
+    plan         how it is trained; None for a memory that is written by a formula
+    """
+
+    task: Association
+    model: InstanceOf[Written] | InstanceOf[Learner]
+    plan: FullBatch | None = None
+    target: Annotated[float, Field(gt=0, lt=1)] = 0.99
+    bracket: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=2)]]
+    tolerance: Annotated[float, Field(ge=0)] = 0.01
+    votes: Annotated[int, Field(ge=1)] = 1
+    draws: Annotated[int, Field(ge=1)] = 1
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "Search":
+        low, high = self.bracket
+        if low >= high:
+            raise ValueError(f"bracket: its first size must be the smaller one; got {low}, {high}")
+        if not isinstance(self.model, Value):
+            raise ValueError(f"model: {type(self.model).__name__} must be a frozen engram.Value to be stored")
+        if isinstance(self.model, Learner) == (self.plan is None):
+            raise ValueError(
+                "plan: a trained memory (LinearMap, TwoLayer) needs a FullBatch plan, a written one has none"
+            )
+        if self.plan and self.draws > 1:
+            raise ValueError("draws: a training is one codebook; ask for more votes instead")
+        return self
+
+    @property
+    def steps(self) -> int:
+        """About how many rows there will be."""
+        low, high = self.bracket
+        halvings = log2(max(2.0, log(high / low) / log1p(max(self.tolerance, 1 / low))))
+        return self.votes * (2 + round(halvings))
+
+    @property
+    def title(self) -> str:
+        sizes = "".join(f"-{name}{getattr(self.model, name)}" for name in ("d", "m") if hasattr(self.model, name))
+        return f"search-{type(self.model).__name__}{sizes}".lower()
+
+
+Spec = Train | Check | Search
 
 
 def _known(field: str, given: str, allowed: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from engram.records import files
 from engram.records.encode import encode, refuse_if_unreadable, user_code
 from engram.records.files import Row, corrupt, writing_to
 from engram.records.record import Record
-from engram.records.spec import Spec, run_id
+from engram.records.spec import Search, Spec, run_id
 
 SECONDS_BETWEEN_STATES = 20.0
 
@@ -74,8 +74,10 @@ class Writer:
         files.write_json(self.folder / "spec.json", encode(self.spec))
 
     def _resume(self) -> None:
-        """Cut rows and timing back to the stored state; without a state begin anew."""
+        """Cut rows and timing back to the stored state; without one begin anew. A Search is its rows: none is lost."""
         state = self.folder / "state.safetensors"
+        if isinstance(self.spec, Search) and (self.folder / "rows.jsonl").exists():
+            self.step = len(files.complete_lines((self.folder / "rows.jsonl").read_bytes()))
         if state.exists():
             self.state = self.record.tensors(state.name)
             with safe_open(str(state), "pt") as tensors:

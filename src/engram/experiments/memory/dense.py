@@ -1,0 +1,95 @@
+"""Steeper energies hold more: d^{n−1} patterns for F(t) = tⁿ, exponentially many for F = exp.
+
+E(x) = −Σ_μ F(ξ_μ · x); a pattern counts as kept if one step of all bits leaves it (or brings it back) without error.
+Powers: N at which 90 % of the patterns are kept, beside d^{n−1} / (2 (2n−3)!! ln d). Exponential: N at which in half of
+the draws all patterns are kept, beside 2^{d/2}; with a share ρ of wrong bits at the start, beside exp(d I(1−2ρ)/2).
+
+    engram run memory.dense --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from math import log, log2
+from typing import Any
+
+import numpy as np
+
+from engram.experiments import Scale
+from engram.records import Check, Claim, Measure, Record
+from engram.theory.hopfield import crossing, exponential_rate
+
+TIMES = "quick 10 s a seed, paper 4 min a seed on 2 cores"
+SOURCE = "Krotov and Hopfield 2016; Demircigil et al. 2017, Theorem 3"
+CLAIMS = {
+    "memory.dense": "A memory with energy −Σ(ξ·x)ⁿ keeps N ∝ d^{n−1} / ln d patterns without error, n = 2, 3, 4.",
+    "memory.exponential": "With −Σ exp(ξ·x), log2 N grows by 1/2 a dimension, by less when bits of the cue are wrong.",
+}
+POWERS: dict[Scale, dict[int, dict[int, int]]] = {  # n → d → draws
+    "smoke": {2: {16: 4, 32: 4}, 3: {8: 4, 16: 4}, 4: {8: 4, 16: 2}},
+    "quick": {
+        2: {128: 100, 256: 100, 512: 100, 1024: 60},
+        3: {32: 40, 64: 40, 128: 40, 256: 10},
+        4: {32: 40, 64: 20, 128: 6},
+    },
+    "paper": {
+        2: {256: 200, 512: 200, 1024: 200, 2048: 200},
+        3: {64: 80, 128: 80, 256: 40, 512: 10},
+        4: {32: 80, 64: 40, 128: 20, 160: 10},
+    },
+}
+NOISE: dict[Scale, dict[int, tuple[int, ...]]] = {  # wrong bits in eight → d
+    "smoke": {0: (6, 8), 1: (8, 16), 2: (16, 24)},
+    "quick": {0: (12, 15, 18, 21, 24), 1: (16, 24, 32, 40), 2: (32, 48, 64, 80)},
+    "paper": {0: (14, 17, 20, 23, 26), 1: (24, 32, 40, 48), 2: (48, 64, 80, 96)},
+}
+DRAWS = {"smoke": 4, "quick": 64, "paper": 64}
+Capacity = dict[int, dict[int, list[float]]]  # degree, or wrong bits in eight → d → N of each seed
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
+    powers = [({"n": n, "d": d}, draws) for n, sizes in POWERS[scale].items() for d, draws in sizes.items()]
+    noise = [{"d": d, "flips": d * eighths // 8} for eighths, sizes in NOISE[scale].items() for d in sizes]
+    return [
+        check
+        for seed in seeds
+        for check in (
+            *(Check(law="hopfield.error_free", sizes=sizes, draws=draws, seed=seed) for sizes, draws in powers),
+            *(Check(law="hopfield.all_stable", sizes=sizes, draws=DRAWS[scale], seed=seed) for sizes in noise),
+        )
+    ]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    powers, noise = capacities(records)
+    exponents = {n: slopes({log2(d): [N * log(d) for N in Ns] for d, Ns in by_d.items()}) for n, by_d in powers.items()}
+    dense = [Measure.over_seeds(f"n={n}: exponent of N ln d", v, n - 1.2, n - 0.8) for n, v in exponents.items()]
+    yield Claim("memory.dense", CLAIMS["memory.dense"], SOURCE, tuple(dense))
+    rate = {eighths: slopes({float(d): Ns for d, Ns in by_d.items()}) for eighths, by_d in noise.items()}
+    exponential = []
+    for k in (0, 1):
+        law, less = exponential_rate(k / 8), [a - b for a, b in zip(rate[k], rate[k + 1], strict=True)]
+        exponential.append(Measure.over_seeds(f"log2 N a dimension, {k}/8 wrong", rate[k], law - 0.1, law + 0.1))
+        exponential.append(Measure.over_seeds(f"{k}/8 wrong minus {k + 1}/8 wrong", less, low=0))
+    yield Claim("memory.exponential", CLAIMS["memory.exponential"], SOURCE, tuple(exponential))
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.patterns import capacity_curves
+
+    return capacity_curves(*capacities(records))
+
+
+def capacities(records: Sequence[Record]) -> tuple[Capacity, Capacity]:
+    """N of the powers by degree, and of exp by wrong bits in eight."""
+    powers: Capacity = {}
+    noise: Capacity = {}
+    for record in records:
+        sizes, d = record.check.sizes, record.check.sizes["d"]
+        group, key, level = (powers, sizes["n"], 0.9) if "n" in sizes else (noise, 8 * sizes["flips"] // d, 0.5)
+        N = crossing([row["N"] for row in record.rows], [row["stable"] for row in record.rows], level)
+        group.setdefault(key, {}).setdefault(d, []).append(N)
+    return powers, noise
+
+
+def slopes(by_x: dict[float, list[float]]) -> list[float]:
+    """For each seed the slope of log2 y over x."""
+    return np.polyfit(list(by_x), np.log2(np.array(list(by_x.values()))), 1)[0].tolist()

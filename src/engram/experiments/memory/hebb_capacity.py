@@ -1,0 +1,53 @@
+"""A sum of outer products stores N ∝ d² pairs when every pair has its own answer.
+
+W = Σ_z u_z e_zᵀ with embeddings on the sphere; N is the size at which recall, averaged over codebooks, falls to 99 %.
+
+    engram run memory.hebb-capacity --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engram.experiments import Scale
+from engram.models.stores import Outer
+from engram.records import Claim, Measure, Record, Search
+from engram.records.fits import power_law
+from engram.records.readings import capacities, constants, geometric_mean
+from engram.tasks import Association
+from engram.theory.capacity import hebb_capacity
+
+TIMES = "quick 10 s a seed, paper 2 min a seed on 2 cores"
+SOURCE = "talks, 'Capacity: intuition'; Understanding factual recall, Theorem 1; the constant was measured before"
+CLAIMS = {"memory.hebb-capacity": "A Hebbian matrix stores N = 0.027 d² pairs at 99 %: the exponent is 2."}
+WIDTHS = {"smoke": (16, 32), "quick": (16, 32, 64, 128, 256), "paper": (16, 32, 64, 128, 256, 512)}
+ASKED = {"smoke": 1000, "quick": 40_000, "paper": 100_000}  # pairs asked in all, to tell 99 % from 98.9 %
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
+    return [search(d, seed, ASKED[scale]) for seed in seeds for d in WIDTHS[scale]]
+
+
+def search(d: int, seed: int, asked: int) -> Search:
+    N = hebb_capacity(d)
+    bracket = max(2, round(N / 2)), round(2 * N)
+    return Search(task=Association(), model=Outer(d=d), bracket=bracket, draws=max(4, round(asked / N)), seed=seed)
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    factors = [geometric_mean(c) for c in constants(records, lambda model, N: N / model.d**2)]
+    yield Claim(
+        "memory.hebb-capacity",
+        CLAIMS["memory.hebb-capacity"],
+        SOURCE,
+        (
+            power_law(capacities(records)).measure("exponent of N in d", 1.9, 2.1),
+            Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15),
+        ),
+    )
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.capacity import capacity_figure
+
+    found, laws = {"measured, one dot a seed": capacities(records)}, {"N = 0.027 d²": hebb_capacity}
+    return capacity_figure(found, laws, "width d", "Hebbian matrix: pairs at 99 %")

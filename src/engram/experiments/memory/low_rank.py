@@ -1,0 +1,72 @@
+"""A rank-m matrix A Bᵀ with B frozen at random stores N ∝ md pairs.
+
+A is one gradient step on the correlation loss. The variance of its margins, 2N(1/d)(1/m + 1/d), says N ∝ md/(1 + m/d):
+the law is one of m well below d, and at m = d only half as many pairs are stored as it promises.
+
+    engram run memory.low-rank --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from engram.experiments import Scale
+from engram.experiments.memory import collapse
+from engram.models.stores import OuterLowRank
+from engram.records import Claim, Measure, Record, Search
+from engram.records.readings import capacities, capacity
+from engram.tasks import Association
+
+TIMES = "quick 10 s a seed, paper 1 min a seed on 2 cores"
+SOURCE = "Understanding factual recall, Theorem 1 (rank m); talks"
+CLAIMS = {"memory.low-rank": "A memory of rank m < d stores N ∝ md pairs at 90 %: N/(md) is the same within 20 %."}
+SHAPES = {
+    "smoke": ((64, 32), (64, 64)),
+    "quick": ((64, 32), (64, 64), (128, 32), (128, 64), (128, 128), (256, 32), (256, 64), (256, 128), (256, 256)),
+}
+SHAPES["paper"] = (*SHAPES["quick"], (512, 32), (512, 64), (512, 128), (512, 256), (512, 512))
+ASKED = {"smoke": 1000, "quick": 20_000, "paper": 50_000}
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
+    return [search(d, m, seed, ASKED[scale]) for seed in seeds for d, m in SHAPES[scale]]
+
+
+def search(d: int, m: int, seed: int, asked: int) -> Search:
+    N = 0.03 * m * d
+    bracket, draws = (round(N / 2), round(2 * N)), max(4, round(asked / N))
+    model = OuterLowRank(d=d, m=m)
+    return Search(task=Association(), model=model, target=0.9, bracket=bracket, draws=draws, seed=seed)
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    shares = by_shape(records)
+    low = {f"d = {d}, m = {m}": values for (d, m), values in shares.items() if m < d}
+    drops = [np.divide(shares[d, d], shares[d, d // 2]) for d, m in shares if m == d]
+    at_d = Measure.over_seeds(
+        "N/(md) at m = d over m = d/2 (3/4 by the margin's variance)",
+        np.mean(drops, axis=0).tolist(),
+        low=0.6,
+        high=0.9,
+    )
+    measures = (*collapse("N/(md)", low, 0.2), at_d)
+    yield Claim("memory.low-rank", CLAIMS["memory.low-rank"], SOURCE, measures)
+
+
+def by_shape(records: Sequence[Record]) -> dict[tuple[int, int], list[float]]:
+    """N/(md) over seeds, by (d, m)."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for r in records:
+        found.setdefault((r.store.d, r.store.m), []).append(capacity(r) / (r.store.m * r.store.d))
+    return found
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.capacity import capacity_figure
+
+    widths = sorted({record.store.d for record in records})
+    of = {f"d = {d}": [r for r in records if r.store.d == d] for d in widths}
+    series = {name: capacities(found, lambda model: model.m * model.d) for name, found in of.items()}
+    laws = {"N = 0.03 md": lambda md: 0.03 * md}
+    return capacity_figure(series, laws, "parameters of the trained factor, md", "Rank m: pairs at 90 %")

@@ -1,0 +1,35 @@
+"""With a fixed number of answers a trained MLP stores N = md/1.2 pairs, without the logarithm: Fig. 6, M = 32.
+
+The protocol of memory.mlp-trained with f(i) = ⌊i M/N⌋, M = 32.
+
+    engram run memory.mlp-fixed-outputs --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.memory.mlp_trained import SHAPES, WIDTHS, by_shape_figure, search, shape_measures
+from engram.records import Claim, Record, Search
+from engram.tasks import Association
+
+TIMES = "quick 1 min a seed, paper 5 min a seed on 2 cores"
+SOURCE = "Understanding factual recall in transformers, Fig. 6 (protocol of its code)"
+CLAIMS = {"memory.mlp-fixed-outputs": "With M = 32 answers a trained MLP of m units stores N = md/1.2 pairs."}
+TASK = Association(kind="floor", M=32)
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
+    sizes = [(d, shape * d, seed) for seed in seeds for d in WIDTHS[scale] for shape in SHAPES[scale]]
+    return [search(TASK, d, m, m * d / 1.2, seed) for d, m, seed in sizes]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    measures = shape_measures(records, "md/N", 1.2, lambda model, N: model.m * model.d / N)
+    yield Claim("memory.mlp-fixed-outputs", CLAIMS["memory.mlp-fixed-outputs"], SOURCE, measures)
+
+
+def figure(records: Sequence[Record]) -> Any:
+    return by_shape_figure(
+        records, {"N = md/1.2 (published fit)": lambda md: md / 1.2}, "Trained MLP, 32 answers: pairs at 99 %"
+    )

@@ -1,0 +1,80 @@
+"""A trained MLP stores N ≈ md/(0.35 ln N) pairs, whatever its shape: Fig. 1 (right) of "Understanding factual recall".
+
+The published protocol: identity on N tokens, sphere embeddings, two-layer ReLU network d → m → d, full-batch
+cross-entropy, Adam with learning rate 0.03, at most 32768 steps, accuracy looked at every 256 steps and a training over
+at its first success. The search begins at the law ± 40 % and ends at 3 %. Parameters are counted as md, not 2md.
+
+    engram run memory.mlp-trained --seeds 5
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from math import log
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.memory import collapse
+from engram.learning import Adam, FullBatch
+from engram.models.stores import TwoLayer
+from engram.records import Claim, Measure, Record, Search
+from engram.records.readings import capacities, constants, geometric_mean
+from engram.tasks import Association
+from engram.theory.capacity import mlp_capacity
+
+TIMES = "quick 30 s a seed, paper 5 min a seed on 2 cores"
+SOURCE = "Understanding factual recall in transformers, Fig. 1 right (protocol of its code)"
+CLAIMS = {"memory.mlp-trained": "A trained MLP of m units stores N pairs with N ln N = md/0.35, whatever its shape."}
+VOTES = {"smoke": 1, "quick": 3, "paper": 1}  # small widths are noisy; the published protocol asks once
+WIDTHS = {"smoke": (8,), "quick": (8, 11, 16), "paper": (8, 11, 16, 22)}
+SHAPES = {"smoke": (1,), "quick": (1, 2, 4), "paper": (1, 2, 4)}  # m/d
+PLAN = FullBatch(
+    optimiser=Adam(lr=0.03),
+    steps=2**15,
+    check_every=256,
+    hopeless=((1024, 0.5), (2048, 0.6), (4096, 0.72), (8192, 0.82), (16384, 0.9)),
+)
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
+    sizes = [(d, shape * d, seed) for seed in seeds for d in WIDTHS[scale] for shape in SHAPES[scale]]
+    return [search(Association(), d, m, mlp_capacity(m * d), seed, VOTES[scale]) for d, m, seed in sizes]
+
+
+def search(task: Association, d: int, m: int, expected: float, seed: int, votes: int = 1) -> Search:
+    """Around the size that the law expects."""
+    bracket = max(2, round(0.6 * expected)), round(1.4 * expected)
+    model = TwoLayer(d=d, m=m)
+    return Search(task=task, model=model, plan=PLAN, bracket=bracket, tolerance=0.03, votes=votes, seed=seed)
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    measures = shape_measures(records, "md/(N ln N)", 0.35, lambda model, N: model.m * model.d / (N * log(N)))
+    yield Claim("memory.mlp-trained", CLAIMS["memory.mlp-trained"], SOURCE, measures)
+
+
+def shape_measures(
+    records: Sequence[Record], name: str, law: float, constant: Callable[[Any, float], float]
+) -> tuple[Measure, ...]:
+    """That a constant of (model, N) is the law's within 15 %, and the same for all shapes m/d within 15 %."""
+    means = [geometric_mean(values) for values in constants(records, constant)]
+    mean = Measure.over_seeds(f"{name}, geometric mean over sizes", means, low=0.85 * law, high=1.15 * law)
+    shapes = {f"m/d = {s}": list(map(geometric_mean, constants(of, constant))) for s, of in shaped(records).items()}
+    return mean, *collapse(name, shapes, 0.15)
+
+
+def shaped(records: Sequence[Record]) -> dict[int, list[Record]]:
+    """Records by m/d."""
+    ratios = [round(r.store.m / r.store.d) for r in records]
+    return {shape: [r for r, s in zip(records, ratios, strict=True) if s == shape] for shape in sorted(set(ratios))}
+
+
+def figure(records: Sequence[Record]) -> Any:
+    return by_shape_figure(records, {"N ln N = md/0.35 (published fit)": mlp_capacity}, "Trained MLP: pairs at 99 %")
+
+
+def by_shape_figure(records: Sequence[Record], laws: dict[str, Any], title: str, power: int = 1) -> Any:
+    """Capacity against md, one colour a shape."""
+    from engram.show.capacity import capacity_figure
+
+    found = {f"m/d = {s}": capacities(of, lambda model: model.m * model.d) for s, of in shaped(records).items()}
+    series = {name: {md: [n**power for n in sizes] for md, sizes in by.items()} for name, by in found.items()}
+    return capacity_figure(series, laws, "parameters md", title)

@@ -1,0 +1,40 @@
+"""A trained MLP stores a function of two inputs as it stores one of a single input: n² ∝ md.
+
+A random f: [n]² → [32] from inputs e_{z1} + ẽ_{z2}; the protocol of memory.mlp-trained. A linear memory cannot do this.
+
+    engram run memory.two-inputs --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.memory.mlp_trained import by_shape_figure, search
+from engram.records import Claim, Record, Search
+from engram.records.fits import power_law
+from engram.records.readings import capacities
+from engram.tasks import Association
+
+TIMES = "quick 3 min a seed, paper the same with tolerance 1 % on 2 cores"
+SOURCE = "talks, 'MLP associative memories' (two inputs)"
+CLAIMS = {"memory.two-inputs": "A trained MLP of m units stores a random f: [n]² → [32] with n² ∝ md."}
+WIDTHS = {"smoke": (8,), "quick": (8, 16, 32), "paper": (8, 16, 32)}
+SHAPES = {"smoke": (1, 2), "quick": (1, 2, 4), "paper": (1, 2, 4)}
+TASK = Association(kind="random", M=32, inputs=2)
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
+    sizes = [(d, shape * d, seed) for seed in seeds for d in WIDTHS[scale] for shape in SHAPES[scale]]
+    return [search(TASK, d, m, sqrt(m * d / 1.2), seed) for d, m, seed in sizes]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    pairs = {md: [n**2 for n in found] for md, found in capacities(records, lambda model: model.m * model.d).items()}
+    slope = power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)
+    yield Claim("memory.two-inputs", CLAIMS["memory.two-inputs"], SOURCE, (slope,))
+
+
+def figure(records: Sequence[Record]) -> Any:
+    laws = {"n² = md/1.2, as for one input": lambda md: md / 1.2}
+    return by_shape_figure(records, laws, "Two inputs, 32 answers: pairs n² at 99 %", power=2)

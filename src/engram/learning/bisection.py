@@ -1,0 +1,37 @@
+"""Where a yes turns into a no: bisection whose questions are answered from outside."""
+
+from collections.abc import Generator
+from math import sqrt
+
+from engram.errors import EngramError
+
+
+def bisection(low: int, high: int, ratio: float) -> Generator[int, bool, tuple[int, int]]:
+    """Yields sizes, is sent whether each passed, and returns the last size that passed and the first that did not.
+
+    Ends when these two are neighbours or differ by less than `ratio`. An end of the bracket is asked only if the search
+    comes to rest at it; if it answers against expectation, the bracket is doubled on that side.
+    """
+    lo, hi, asked = low, high, set()
+    while True:
+        while hi > lo * ratio and hi - lo > 1:
+            middle = min(max(round(sqrt(lo * hi)), lo + 1), hi - 1)
+            asked.add(middle)
+            if (yield middle):
+                lo = middle
+            else:
+                hi = middle
+        if lo not in asked:
+            asked.add(lo)
+            if not (yield lo):
+                if lo == 1:
+                    raise EngramError(
+                        "search: not even size 1 reaches the target; lower the target or widen the memory"
+                    )
+                lo, hi = max(1, lo // 2), lo
+        elif hi not in asked:
+            asked.add(hi)
+            if (yield hi):
+                lo, hi = hi, 2 * hi
+        else:
+            return lo, hi

@@ -1,0 +1,72 @@
+"""The same trainings as `stores.trained` by the compiled kernel (native/stores.cpp): one problem a thread."""
+
+import ctypes
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engram.errors import EngramError, Interrupted
+from engram.learning.plan import FullBatch
+from engram.learning.stores import Outcome, Stop, given_up
+from engram.models.stores import Learner, LinearMap, TwoLayer
+from engram.models.trace import Weights
+from engram.native import kernel
+from engram.tasks.association import Problem
+
+WORK_AT_ONCE = 1e11  # multiplications between two looks at the clock and at `stop`: a few seconds
+
+
+def applies(model: object) -> bool:
+    return isinstance(model, LinearMap | TwoLayer) and kernel() is not None
+
+
+def trained(
+    model: Learner, plan: FullBatch, problem: Problem, seeds: Sequence[int], target: float, stop: Stop
+) -> list[Outcome]:
+    def one(i: int) -> Outcome:
+        pairs = problem.X[i], problem.U[i], problem.f[i]
+        return _train(model, plan, pairs, model.init(seeds[i]), target, stop)
+
+    if len(seeds) == 1 or torch.get_num_threads() == 1:
+        return [one(i) for i in range(len(seeds))]
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        return list(pool.map(one, range(len(seeds))))
+
+
+def _train(
+    model: Learner, plan: FullBatch, pairs: tuple[Tensor, Tensor, Tensor], first: Weights, target: float, stop: Stop
+) -> Outcome:
+    """In slices, so that it can be stopped, and given up where the plan says so."""
+    X, U, f = (part.numpy() for part in pairs)
+    w = torch.cat([part.flatten() for part in first.values()]).to(pairs[0].dtype)
+    m = model.m if isinstance(model, TwoLayer) else 0
+    sizes = [len(X), len(U), model.d, m]
+    adam, found = plan.optimiser, np.zeros(3)
+    numbers = np.array([adam.lr, *adam.betas, adam.eps, target])
+    state = [w.numpy(), np.zeros_like(w.numpy()), np.zeros_like(w.numpy())]
+    work = len(X) * (2 * len(U) * model.d + 5 * max(m, model.d) * model.d)
+    pause = max(plan.check_every, int(WORK_AT_ONCE / work))
+    step = 0
+    while not (found[2] or step == plan.steps or given_up(plan, step, found[1])):
+        if stop():
+            raise Interrupted([])
+        ends = [step + pause, plan.steps, *(at for at, _ in plan.hopeless if at > step)]
+        arrays = [numbers, X, U, f.astype(np.int32), *state, found]
+        _call(w.dtype, [*sizes, step, min(ends), plan.steps, plan.check_every], arrays)
+        step = int(found[0])
+    parts = w.split([part.numel() for part in first.values()])
+    last = {name: part.view(first[name].shape) for name, part in zip(first, parts, strict=True)}
+    return Outcome(float(found[1]), step, last)
+
+
+def _call(dtype: torch.dtype, sizes: list[int], arrays: list[np.ndarray]) -> None:
+    library = kernel()
+    assert library is not None, "ask applies() first"
+    function = library.train_float if dtype == torch.float32 else library.train_double
+    arrays = [np.ascontiguousarray(array) if array.ndim > 1 else array for array in arrays]
+    outcome = function(*map(ctypes.c_int, sizes), *(ctypes.c_void_p(array.ctypes.data) for array in arrays))
+    if outcome != 0:
+        raise EngramError("search: out of memory; search smaller sizes (bracket)")

@@ -1,0 +1,73 @@
+"""How well a memory stores one size: written by its formula, or trained on all pairs at once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from engram.errors import Interrupted
+from engram.learning.plan import FullBatch
+from engram.memory.rules import targets
+from engram.models.stores import Learner, Written
+from engram.models.trace import Weights
+from engram.tasks.association import Problem
+
+SCORES_AT_ONCE = 2**25  # numbers held at once: 128 MB
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The best accuracy seen, the steps it took to end, and the weights there."""
+
+    accuracy: float
+    steps: int = 0
+    weights: Weights = field(default_factory=dict)
+
+
+def written(model: Written, problem: Problem, seed: int) -> Outcome:
+    """Mean accuracy over the draws, as many at a time as fit."""
+    V = targets(problem.U, problem.f)
+    answers = model.answers(problem.X, V, seed)
+    rows = max(1, SCORES_AT_ONCE // problem.U.shape[1])
+    right = 0
+    for y, U, f in zip(answers, problem.U, problem.f, strict=True):
+        for first in range(0, len(f), rows):
+            part = slice(first, first + rows)
+            right += int(((y[part] @ U.T).argmax(1) == f[part]).sum())
+    return Outcome(right / problem.f.numel())
+
+
+def trained(
+    model: Learner, plan: FullBatch, problem: Problem, seeds: Sequence[int], target: float, stop: Stop
+) -> list[Outcome]:
+    """Every problem with a seed of its own, all in one batched product; each is over at its first success."""
+    w = _stacked([model.init(seed) for seed in seeds], problem.X.dtype)
+    optimiser = plan.optimiser.over(list(w.values()))
+    best, ended = torch.zeros(len(seeds)), torch.full((len(seeds),), -1)
+    for step in range(plan.steps + 1):
+        if step % 256 == 0 and stop():
+            raise Interrupted([])
+        logits = model.forward(w, problem.X) @ problem.U.mT
+        open_ = ended < 0
+        if step % plan.check_every == 0 or step == plan.steps:
+            right = (logits.argmax(2) == problem.f).float().mean(1)
+            best = torch.where(open_, torch.maximum(best, right), best)
+        lost = torch.tensor([given_up(plan, step, float(b)) for b in best])
+        ended[open_ & ((best > target) | lost | (step == plan.steps))] = step
+        if (ended >= 0).all():
+            break
+        optimiser.zero_grad()
+        (cross_entropy(logits.transpose(1, 2), problem.f) * len(seeds)).backward()
+        optimiser.step()
+    last = [{name: part[i].detach() for name, part in w.items()} for i in range(len(seeds))]
+    return [Outcome(float(a), int(s), v) for a, s, v in zip(best, ended, last, strict=True)]
+
+
+def given_up(plan: FullBatch, step: int, best: float) -> bool:
+    return any(step >= at and best < least for at, least in plan.hopeless)
+
+
+def _stacked(weights: Sequence[Weights], dtype: torch.dtype) -> Weights:
+    return {name: torch.stack([w[name] for w in weights]).to(dtype).requires_grad_() for name in weights[0]}

@@ -1,0 +1,126 @@
+"""Networks that only store: what they are, before `Search` asks how much they hold.
+
+Written ones have a formula for their weights; trained ones have first weights and a forward pass. Inputs X and targets
+V are rows (N×d), with a leading axis of independent problems; an answer is decoded by its largest score with U.
+"""
+
+from math import sqrt
+from typing import Annotated, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from scipy.special import ndtr, ndtri
+from torch import Tensor
+
+from engram.embeddings import directions
+from engram.memory.rules import hebb, low_rank, ntk_answers, ntk_directions, random_features
+from engram.models.trace import Weights
+from engram.values import Value, generator
+
+Width = Annotated[int, Field(ge=1)]
+Rows = Float[Tensor, "draws N d"]
+
+
+@runtime_checkable
+class Written(Protocol):
+    """A memory whose weights are given by a formula: its answers to all inputs after storing all pairs."""
+
+    @property
+    def d(self) -> int: ...
+
+    def answers(self, X: Rows, V: Rows, seed: int) -> Rows: ...
+
+
+class Outer(Value):
+    """W = Σ v_z x_zᵀ."""
+
+    d: Width
+
+    def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
+        return X @ hebb(X, V).mT
+
+
+class OuterLowRank(Value):
+    """W = A Bᵀ of rank m, B frozen Gaussian, A one gradient step on the correlation."""
+
+    d: Width
+    m: Width
+
+    def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
+        B = _frozen(X, self.d, self.m, seed, "B")
+        return X @ B @ low_rank(X, V, B).mT
+
+
+class Features(Value):
+    """A ReLU network of m units: first layer frozen Gaussian, second layer from the Hermite polynomial of a degree."""
+
+    d: Width
+    m: Width
+    degree: Width = 2
+
+    def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
+        W = _frozen(X, self.m, self.d, seed, "W")
+        return (X @ W.mT).relu() @ random_features(X, V, W, self.degree)
+
+
+class Tangent(Value):
+    """The network of m units with σ(t) = t² + t³, linearised: both layers frozen Gaussian, the first moves along δ."""
+
+    d: Width
+    m: Width
+    degree: Annotated[int, Field(ge=0, le=2)] = 2
+
+    def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
+        W, out = _frozen(X, self.m, self.d, seed, "W"), _frozen(X, self.m, self.d, seed, "out")
+        return ntk_answers(X, W, out, ntk_directions(X, V, W, out, self.degree), self.degree)
+
+
+def _frozen(X: Rows, rows: int, columns: int, seed: int, name: str) -> Float[Tensor, "draws rows columns"]:
+    return directions("gaussian", len(X) * rows, columns, seed, name).view(len(X), rows, columns)
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A network whose every weight is trained: names and first values of its weights, and its forward pass."""
+
+    @property
+    def d(self) -> int: ...
+
+    def init(self, seed: int) -> Weights: ...
+
+    def forward(self, w: Weights, X: Rows) -> Rows: ...
+
+
+class LinearMap(Value):
+    """y = W x."""
+
+    d: Width
+
+    def init(self, seed: int) -> Weights:
+        return {"W": lecun(self.d, self.d, seed, "W")}
+
+    def forward(self, w: Weights, X: Rows) -> Rows:
+        return X @ w["W"].mT
+
+
+class TwoLayer(Value):
+    """y = W2 ReLU(W1 x + b): m units with bias, no bias behind them."""
+
+    d: Width
+    m: Width
+
+    def init(self, seed: int) -> Weights:
+        W1, W2 = lecun(self.m, self.d, seed, "W1"), lecun(self.d, self.m, seed, "W2")
+        return {"W1": W1, "b": torch.zeros(1, self.m), "W2": W2}
+
+    def forward(self, w: Weights, X: Rows) -> Rows:
+        return (X @ w["W1"].mT + w["b"]).relu() @ w["W2"].mT
+
+
+def lecun(n: int, d: int, seed: int, name: str) -> Float[Tensor, "n d"]:
+    """Entries of variance 1/d, normal cut at two standard deviations: the default of the published code."""
+    u = generator(seed, f"init.{name}").random((n, d))
+    cut = ndtri(ndtr(-2) + u * (ndtr(2) - ndtr(-2)))
+    return torch.from_numpy((cut / 0.87962566103423978 / sqrt(d)).astype(np.float32))

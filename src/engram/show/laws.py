@@ -1,0 +1,228 @@
+"""Figures of laws that need no training: measured numbers beside what theory says."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from engram.records import Measure
+from engram.records.files import Row
+from engram.show.style import INK, MUTED, house_style
+from engram.theory.capacity import low_rank_margin_variance, margin_variance
+from engram.theory.margins import slides_bound
+
+Runs = Sequence[Sequence[Row]]
+THEORY = {"color": INK, "ls": "--", "lw": 1.2}
+
+
+@house_style()
+def law_ratios(
+    ratios: Mapping[str, Measure], variances: Mapping[int, Sequence[float]], errors: Mapping[str, Measure]
+) -> Figure:
+    """Overlaps over their laws with band; the variance of x·Wx beside two formulas; errors of closed forms."""
+    fig = Figure(figsize=(12.6, 0.3 * len(ratios) + 1.6))
+    left, middle, right = fig.subplots(1, 3, width_ratios=(1.2, 1, 1))
+    for y, measure in enumerate(ratios.values()):
+        _interval(left, measure, y)
+    left.axvline(1, **THEORY)
+    left.set_yticks(range(len(ratios)), list(ratios))
+    left.set(xlabel="measured / law (bars: 95 %, grey: band)", title="Variances of overlaps", xlim=(0.95, 1.05))
+    _counted_pairs(middle, variances)
+    right.barh(list(errors), [abs(m.measured) for m in errors.values()], color="C2", height=0.5)
+    right.axvline(1e-10, **THEORY)
+    right.text(2e-10, 0, "tolerance", fontsize=8.5, rotation=90, va="center")
+    right.set(xscale="log", xlim=(1e-18, 1e-8), xlabel="largest error of any entry", title="Gradients against autograd")
+    for ax in (left, right):
+        ax.invert_yaxis()
+        ax.grid(axis="x")
+    return fig
+
+
+def _interval(ax: Axes, measure: Measure, y: int) -> None:
+    low, high = measure.interval if isfinite(measure.interval[0]) else (measure.measured, measure.measured)
+    ax.barh(y, measure.high - measure.low, left=measure.low, height=0.7, color=MUTED, alpha=0.15)
+    ax.plot([low, high], [y, y], color="C0", lw=2)
+    ax.plot(measure.measured, y, "o", color="C0", ms=5)
+
+
+def _counted_pairs(ax: Axes, variances: Mapping[int, Sequence[float]]) -> None:
+    """d · Var x·Wx, which tends to 1, and to 1/2 by the paper's count of pairs."""
+    widths = np.geomspace(min(variances) / 1.4, max(variances) * 1.4, 50)
+    points = [(d, d * value) for d, values in variances.items() for value in values]
+    ax.plot(*zip(*points, strict=True), "o", ms=5, alpha=0.7, label="measured")
+    ax.plot(widths, (widths + 2) / widths, **THEORY, label="d(d−1) pairs: (d+2)/d")
+    ax.plot(widths, (widths + 5) / (2 * widths), color="C1", ls=":", lw=1.4, label="as printed, d(d−1)/2 pairs")
+    ax.set(xscale="log", xlabel="width d", ylabel="d · variance of x·Wx", title="Erratum: pairs i ≠ j", ylim=(0, 1.6))
+    _plain_ticks(ax, list(variances))
+    ax.grid(axis="y")
+    ax.legend(fontsize=8.5)
+
+
+@house_style()
+def scores_by_position(runs: Runs, sizes: Mapping[str, int]) -> Figure:
+    """Right scores and the largest wrong one at each position after one step, in units of η/N; one line a seed."""
+    fig = Figure(figsize=(7.2, 4))
+    ax = fig.subplots()
+    columns = {"right.mean": "right, mean", "right.least": "right, least", "wrong.most": "wrong, largest"}
+    for i, (column, label) in enumerate(columns.items()):
+        for seed, rows in enumerate(runs):
+            t, values = range(1, len(rows) + 1), [row[column] for row in rows]
+            ax.plot(t, values, color=f"C{i}", lw=1, alpha=0.7, marker=".", label=label if seed == 0 else None)
+    N = sizes["N"]
+    for value, name in ((1 - 1 / N, "1 − 1/N"), (-1 / N, "−1/N")):
+        ax.axhline(value, **THEORY)
+        ax.annotate(name, (1.01, value), xycoords=("axes fraction", "data"), va="center", fontsize=8.5)
+    shape = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    ax.set(xlabel="position t", ylabel="score of k for e_y + p_t, times N/η", title=f"One step, noisy inputs: {shape}")
+    ax.grid(axis="y")
+    ax.legend(fontsize=9, loc="center left")
+    return fig
+
+
+@house_style()
+def margin_spread(
+    full: Mapping[tuple[int, ...], Sequence[Row]], low_rank: Mapping[tuple[int, ...], Sequence[Row]]
+) -> Figure:
+    """Variance of the margin: against N/d² for each d, and against the rank."""
+    fig = Figure(figsize=(10.4, 4.2))
+    left, right = fig.subplots(1, 2)
+    widths = sorted({d for d, _ in full})
+    for i, d in enumerate(widths):
+        points = [(N / d**2, row["variance"]) for (width, N), rows in full.items() if width == d for row in rows]
+        left.plot(*zip(*points, strict=True), "o", color=f"C{i}", ms=5, alpha=0.7, label=f"measured, d={d}")
+        x = np.geomspace(0.004, 0.12, 50)
+        left.plot(x, [margin_variance(a * d**2, d) for a in x], color=f"C{i}", ls="--", lw=1.1)
+        left.plot(x, [2 * slides_bound(a * d**2, d) for a in x], color=f"C{i}", ls=":", lw=1.1)
+    left.plot([], [], **THEORY, label="2/d + (2N−3)/d²")
+    left.plot([], [], color=INK, ls=":", lw=1.1, label="sum of the slides' bounds on two scores")
+    left.set(xscale="log", yscale="log", xlabel="load N/d²", ylabel="variance of the margin", title="Hebbian memory")
+    _ranks(right, low_rank)
+    for ax in (left, right):
+        ax.grid()
+        ax.legend(fontsize=8)
+    return fig
+
+
+def _ranks(ax: Axes, low_rank: Mapping[tuple[int, ...], Sequence[Row]]) -> None:
+    points = [(m, row["variance"]) for (_, _, m), rows in low_rank.items() for row in rows]
+    d, N, _ = next(iter(low_rank))
+    m = np.geomspace(min(x for x, _ in points), max(x for x, _ in points), 50)
+    ax.plot(*zip(*points, strict=True), "o", ms=5, alpha=0.7, label="measured")
+    ax.plot(m, [low_rank_margin_variance(N, d, x) for x in m], **THEORY, label="exact law")
+    ax.plot(m, 2 / d + 2 * N / d * (1 / m + 1 / d), color=MUTED, ls=":", lw=1.3, label="leading terms for N ≫ d")
+    ax.axhline(margin_variance(N, d), color=MUTED, lw=0.9)
+    ax.text(m[0], margin_variance(N, d), "full rank", va="bottom", fontsize=8, color=MUTED)
+    ax.set(xscale="log", yscale="log", xlabel="rank m", title=f"W = A Bᵀ, d={d}, N={N}")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("{x:g}")
+    _plain_ticks(ax, sorted({x for x, _ in points}))
+
+
+@house_style()
+def bits_per_weight(runs: Runs) -> Figure:
+    """Left: recall against bits per weight for each d. Right: sufficient and worst-case bits against d."""
+    fig = Figure(figsize=(10.4, 4))
+    left, right = fig.subplots(1, 2)
+    d = [row["d"] for row in runs[0]]
+    bits = [int(name.partition(".")[2]) for name in runs[0][0] if name.startswith("recall.")]
+    for i, at in enumerate(zip(*runs, strict=True)):
+        mean = [np.mean([row[f"recall.{b}"] for row in at]) for b in bits]
+        left.plot(bits, mean, "o-", ms=4, color=f"C{i % 7}", label=f"d={at[0]['d']:.0f}, N={at[0]['N']:.0f}")
+    left.axhline(0.99, **THEORY)
+    left.set(xlabel="bits per weight", ylabel="recall", title="Hebbian matrix, rounded", ylim=(0.985, 1.0005))
+    for i, (column, name) in enumerate(
+        {"certified": "certain in the worst case", "sufficient": "enough for 99 %"}.items()
+    ):
+        for seed, rows in enumerate(runs):
+            values = [row[column] for row in rows]
+            right.plot(d, values, "o", color=f"C{i}", ms=5, alpha=0.7, label=name if seed == 0 else None)
+    right.plot(d, np.log2(d), **THEORY, label="log2 d")
+    right.set(
+        xscale="log", xlabel="width d", ylabel="bits per weight", title="Bits that a weight needs", ylim=(0, None)
+    )
+    _plain_ticks(right, d)
+    for ax in (left, right):
+        ax.grid()
+        ax.legend(fontsize=8.5)
+    return fig
+
+
+@house_style()
+def bound_figure(tails: Mapping[float, Sequence[Row]], memories: Mapping[str, Runs]) -> Figure:
+    """Left: least loss against bits for power laws. Right: bits stored per bit used, by bits per weight."""
+    fig = Figure(figsize=(10.4, 4.2))
+    left, right = fig.subplots(1, 2)
+    for i, (alpha, rows) in enumerate(tails.items()):
+        B, bound = np.array([[row["bits"], row["bound"]] for row in rows]).T
+        left.plot(B, [row["top-k"] for row in rows], "o", color=f"C{i}", ms=5, label=f"top-k encoder, α={alpha}")
+        left.plot(B, bound, color=f"C{i}", lw=1, alpha=0.6, label="bound")
+        left.plot(B, bound[0] * (B / B[0]) ** (1 - alpha), **THEORY, label="∝ B^(1−α)" if i == 0 else None)
+    left.set(
+        xscale="log", yscale="log", xlabel="bits B", ylabel="least loss (nats)", title="Power law p ∝ x^−α, M=1024"
+    )
+    for i, (name, runs) in enumerate(memories.items()):
+        points = [(np.log2(row["levels"]), row["ratio"]) for rows in runs for row in rows]
+        right.plot(*zip(*points, strict=True), "os"[i], color=f"C{i}", ms=5, alpha=0.7, label=f"{name} matrix")
+    right.axhline(1, **THEORY, label="no memory can do better")
+    right.set(
+        xlabel="bits per weight",
+        ylabel="bits stored / bits used",
+        title="At 99 % recall",
+        yscale="log",
+        ylim=(0.01, 1.5),
+    )
+    for ax in (left, right):
+        ax.grid()
+        ax.legend(fontsize=8.5)
+    return fig
+
+
+@house_style()
+def shapes_figure(
+    factors: Mapping[int, Sequence[float]],
+    law: Callable[[float], float],
+    accuracies: Mapping[str, float],
+    norms: Mapping[str, Mapping[float, Sequence[float]]],
+) -> Figure:
+    """Noise of a factorised memory by rank, accuracies on pairs and sets, norms of maximal updates by width."""
+    fig = Figure(figsize=(13.4, 4))
+    left, middle, right = fig.subplots(1, 3, width_ratios=(1, 1.1, 1))
+    points = [(m, value) for m, values in factors.items() for value in values]
+    left.plot(*zip(*points, strict=True), "o", ms=5, alpha=0.7, label="measured")
+    m = np.geomspace(min(factors), max(factors), 50)
+    left.plot(m, [law(x) for x in m], **THEORY, label="derived")
+    left.plot(m, m**-0.5, color=MUTED, ls=":", lw=1.3, label="√(1/d')")
+    left.set(xscale="log", xlabel="inner width d'", ylabel="deviation of wrong scores", title="W = (d/2d') UV")
+    _plain_ticks(left, list(factors))
+    _bars(middle, accuracies)
+    _norms(right, norms)
+    for ax in (left, right):
+        ax.grid()
+        ax.legend(fontsize=8.5)
+    return fig
+
+
+def _bars(ax: Axes, accuracies: Mapping[str, float]) -> None:
+    colours = ["C0" if "MLP" in name else "C1" for name in accuracies]
+    bars = ax.barh(list(accuracies), list(accuracies.values()), color=colours, height=0.6)
+    ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8.5)
+    ax.invert_yaxis()
+    ax.set(xlabel="accuracy", xlim=(0, 1.15), title="Beyond a matrix")
+
+
+def _norms(ax: Axes, norms: Mapping[str, Mapping[float, Sequence[float]]]) -> None:
+    for i, (name, by_width) in enumerate(norms.items()):
+        points = [(d, value) for d, values in by_width.items() for value in values]
+        ax.plot(*zip(*points, strict=True), "os^"[i], color=f"C{i}", ms=5, alpha=0.6, label=name)
+    d, relative = zip(*[(d, np.mean(values)) for d, values in list(norms.values())[-1].items()], strict=True)
+    ax.plot(d, np.ones(len(d)), **THEORY, label="order 1, order d^−1/2")
+    ax.plot(d, relative[-1] * (np.array(d) / d[-1]) ** -0.5, **THEORY)
+    ax.set(xscale="log", yscale="log", xlabel="width d", ylabel="norm", title="Maximal updates")
+    _plain_ticks(ax, d)
+
+
+def _plain_ticks(ax: Axes, sizes: Sequence[float] | np.ndarray) -> None:
+    ax.set_xticks(list(sizes), [f"{size:g}" for size in sizes])
+    ax.set_xticks([], minor=True)

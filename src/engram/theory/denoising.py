@@ -1,0 +1,61 @@
+"""What can be hoped for in in-context denoising: Bayes' error, and the best scale of linear attention at finite L."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engram.tasks.denoising import CASES, Denoising, Subspace
+
+Matrix = Float[Tensor, "n n"]
+
+
+def case_of(case: int, n: int, L: int) -> Denoising:
+    """Case 1, 2 or 3 with the paper's parameters."""
+    if case not in CASES:
+        raise ValueError(f"case: {case} is unknown; allowed are 1 (subspace), 2 (sphere), 3 (clusters)")
+    return CASES[case].model_validate({"n": n, "L": L})
+
+
+def linear_attention(
+    S: Float[Tensor, "B n n"], query: Float[Tensor, "B n"], W_PV: Matrix, W_KQ: Matrix
+) -> Float[Tensor, "B n"]:
+    """W_PV S W_KQ x̃, where S = (1/L) Σ_t x_t x_tᵀ."""
+    return (S @ (query @ W_KQ.T)[:, :, None])[:, :, 0] @ W_PV.T
+
+
+def softmax_attention(
+    X: Float[Tensor, "B L n"], query: Float[Tensor, "B n"], W_PV: Matrix, W_KQ: Matrix
+) -> Float[Tensor, "B n"]:
+    """W_PV X softmax(Xᵀ W_KQ x̃), points as the rows of X: no 1/√n, no residual, the query is no key."""
+    p = torch.softmax(X @ (query @ W_KQ.T)[:, :, None], dim=1)
+    return (p.mT @ X)[:, 0] @ W_PV.T
+
+
+def floors(draws: int, seed: int, *, case: int, n: int = 16) -> Iterator[dict[str, float]]:
+    """Squared error per coordinate of Bayes' predictor, of scaled copies of it, and of zero, over fresh prompts."""
+    task = case_of(case, n, L=1)
+    prompts = task.sample(seed, 0, draws)
+    bayes = task.bayes(prompts.query, prompts.geometry)
+    scaled = {"bayes": 1.0, "bayes × 0.9": 0.9, "bayes × 1.1": 1.1, "zero": 0.0}
+    yield {name: float(np.mean((scale * bayes - prompts.clean) ** 2)) for name, scale in scaled.items()}
+
+
+def subspace_floor(task: Subspace) -> float:
+    """(d/n) σ_0² σ_Z² / (σ_0² + σ_Z²): Bayes' error per coordinate in case 1."""
+    return task.d / task.n * task.variance * task.noise / (task.variance + task.noise)
+
+
+def linear_scale(task: Subspace) -> float:
+    """αβ that is best for linear attention with W_PV = αI, W_KQ = βI: 1/(σ_0² + σ_Z²) / (1 + (d+1)/L).
+
+    S is σ_0² times a Wishart mean on the subspace: E tr S = σ_0² d, E tr S² = σ_0⁴ d (1 + (d+1)/L).
+    """
+    return 1 / (task.variance + task.noise) / (1 + (task.d + 1) / task.L)
+
+
+def linear_floor(task: Subspace) -> float:
+    """The error at that scale, (d/n) σ_0² (1 − σ_0² αβ): above Bayes' because L points do not tell the subspace."""
+    return task.d / task.n * task.variance * (1 - task.variance * linear_scale(task))

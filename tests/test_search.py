@@ -1,0 +1,248 @@
+"""Capacity searches: bisection finds the edge, both paths train alike, a cut search goes on where it was."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.errors import EngramError, Interrupted
+from engram.execute import execute, search_rows
+from engram.learning import Adam, FullBatch, fast_stores, stores
+from engram.learning.bisection import bisection
+from engram.memory.rules import targets
+from engram.models.stores import Features, LinearMap, Outer, OuterLowRank, Tangent, TwoLayer, Written, lecun
+from engram.native import kernel
+from engram.records import Record, Search
+from engram.records.encode import decode, digest_of, encode
+from engram.records.fits import power_law
+from engram.records.readings import capacity
+from engram.records.spec import run_id
+from engram.tasks import Association
+from engram.tasks.association import Problem
+
+PLAN = FullBatch(optimiser=Adam(lr=0.1), steps=400, check_every=20)
+needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C++ compiler on PATH")
+
+
+def never() -> bool:
+    return False
+
+
+def trained_search(**fields: object) -> Search:
+    given = {"task": Association(), "model": LinearMap(d=6), "plan": PLAN, "bracket": (4, 30), "tolerance": 0.1}
+    return Search.model_validate(given | fields)
+
+
+@settings(deadline=None)
+@given(edge=st.integers(1, 5000), low=st.integers(1, 400), width=st.integers(1, 4000), ratio=st.floats(1.0, 1.5))
+def test_bisection_finds_the_edge(edge: int, low: int, width: int, ratio: float) -> None:
+    """A size passes up to the edge: the answer brackets it, wherever the search began, and nothing is asked twice."""
+    asking, asked = bisection(low, low + width, ratio), []
+    size = next(asking)
+    try:
+        while True:
+            asked.append(size)
+            size = asking.send(size <= edge)
+    except StopIteration as end:
+        lo, hi = end.value
+    assert lo <= edge < hi
+    assert hi <= lo * ratio or hi == lo + 1
+    assert len(set(asked)) == len(asked)
+    assert {lo, hi} <= set(asked)
+
+
+def test_bisection_gives_up_below_one() -> None:
+    asking = bisection(1, 4, 1.0)
+    next(asking)
+    assert [asking.send(False)] == [1]
+    with pytest.raises(EngramError, match="not even size 1"):
+        asking.send(False)
+
+
+@needs_kernel
+@settings(deadline=None, max_examples=25)
+@given(
+    N=st.integers(1, 60),
+    d=st.integers(1, 20),
+    m=st.integers(0, 40),
+    M=st.integers(1, 70),
+    lr=st.sampled_from([0.03, 1.0, 1000.0]),
+    seed=st.integers(0, 2**31),
+)
+def test_kernel_trains_like_autograd(N: int, d: int, m: int, M: int, lr: float, seed: int) -> None:
+    """Ten steps of Adam in float64: the same weights, accuracy and number of steps."""
+    model = TwoLayer(d=d, m=m) if m else LinearMap(d=d)
+    plan = FullBatch(optimiser=Adam(lr=lr), steps=10, check_every=3)
+    drawn = Association(kind="random", M=M).problem(N, d, seed)
+    problem = Problem(drawn.X.double(), drawn.U.double(), drawn.f)
+    (fast,), (slow,) = (path.trained(model, plan, problem, [seed], 2.0, never) for path in (fast_stores, stores))
+    assert (fast.accuracy, fast.steps) == pytest.approx((slow.accuracy, slow.steps))
+    for name, weights in slow.weights.items():
+        scale = max(1.0, float(weights.abs().max()))
+        assert float((fast.weights[name] - weights).abs().max()) < 1e-6 * scale, name
+
+
+@needs_kernel
+def test_kernel_stores_what_autograd_stores() -> None:
+    """In float32, well inside and far outside the capacity, both paths come to the same verdict."""
+    plan = FullBatch(optimiser=Adam(lr=1000.0), steps=600, check_every=32)
+    for n, passes in ((30, True), (140, False)):
+        problem = Association().problem(n, 16, 0)
+        for path in (fast_stores, stores):
+            assert (path.trained(LinearMap(d=16), plan, problem, [0], 0.99, never)[0].accuracy > 0.99) == passes
+
+
+@pytest.mark.parametrize("path", [stores, pytest.param(fast_stores, marks=needs_kernel)])
+def test_slices_and_giving_up(path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices do not change a training; a hopeless one ends at its mark, a good one does not."""
+    problem, model = Association().problem(200, 8, 0), LinearMap(d=8)
+    hopeless = FullBatch(optimiser=Adam(lr=1000.0), steps=300, check_every=10, hopeless=((50, 0.5), (100, 0.9)))
+    assert path.trained(model, hopeless, problem, [0], 0.99, never)[0].steps == 50  # type: ignore[attr-defined]
+    easy = Association().problem(10, 8, 0)
+    whole = path.trained(model, hopeless, easy, [0], 0.99, never)[0]  # type: ignore[attr-defined]
+    assert whole.accuracy == 1
+    monkeypatch.setattr(fast_stores, "WORK_AT_ONCE", 1.0)
+    sliced = path.trained(model, hopeless, easy, [0], 0.99, never)[0]  # type: ignore[attr-defined]
+    assert (sliced.steps, sliced.accuracy) == (whole.steps, whole.accuracy)
+    assert torch.equal(sliced.weights["W"], whole.weights["W"])
+
+
+def test_problems_train_alike_alone_and_together() -> None:
+    problems = [Association().problem(12, 6, seed) for seed in (0, 1, 2)]
+    together = Problem(*(torch.cat([getattr(p, part) for p in problems]) for part in ("X", "U", "f")))
+    alone = [stores.trained(LinearMap(d=6), PLAN, p, [s], 0.99, never)[0] for s, p in enumerate(problems)]
+    for a, b in zip(alone, stores.trained(LinearMap(d=6), PLAN, together, [0, 1, 2], 0.99, never), strict=True):
+        assert (a.accuracy, a.steps) == (b.accuracy, b.steps)
+
+
+def test_cut_search_goes_on_to_the_same_bytes(home: Path) -> None:
+    """Stopped after any row, or killed in the middle of one, the rows come out as if nothing had happened."""
+    spec = trained_search(votes=3)
+    whole = (execute(spec, home / "whole").folder / "rows.jsonl").read_bytes()
+    count = len(whole.splitlines())
+    for cut in range(1, count):
+        folder = home / str(cut)
+        with pytest.raises(ZeroDivisionError):
+            execute(spec, folder, on_row=lambda row, cut=cut: 1 / (cut - 1 - row["step"]))
+        rows = folder / run_id(spec) / "rows.jsonl"
+        rows.write_bytes(rows.read_bytes() + b'{"step": 9')
+        execute(spec, folder)
+        assert rows.read_bytes() == whole
+
+
+def test_search_stops_when_asked(home: Path) -> None:
+    with pytest.raises(Interrupted, match="search-linearmap"):
+        execute(trained_search(), home, stop=lambda: True)
+    assert execute(trained_search(), home).finished
+
+
+def test_rows_say_how_the_search_went(home: Path) -> None:
+    spec = trained_search(votes=3)
+    record = execute(spec, home)
+    sizes: dict[int, list[dict[str, float]]] = {}
+    for row in record.rows:
+        sizes.setdefault(row["n"], []).append(row)
+    assert all([row["vote"] for row in rows] == [0, 1, 2] for rows in sizes.values())
+    won = {n: sum(row["accuracy"] > 0.99 for row in rows) >= 2 for n, rows in sizes.items()}
+    lo, hi = max(n for n in won if won[n]), min(n for n in won if not won[n])
+    assert lo < capacity(record) < hi
+    assert next(search_rows(spec, "reference"))["n"] == record.rows[0]["n"]
+
+
+@settings(deadline=None, max_examples=30)
+@given(n=st.integers(2, 40), M=st.integers(1, 50), seed=st.integers(0, 2**31))
+def test_associations(n: int, M: int, seed: int) -> None:
+    assert Association().answers(n, seed).tolist() == list(range(n))
+    assert sorted(Association(kind="permutation").answers(n, seed).tolist()) == list(range(n))
+    assert Association(kind="modulo", M=M).answers(n, seed).tolist() == [i % M for i in range(n)]
+    floor = Association(kind="floor", M=M).answers(n, seed)
+    assert floor.tolist() == [i * M // n for i in range(n)]
+    drawn = Association(kind="random", M=M, inputs=2).answers(n, seed)
+    assert len(drawn) == n * n
+    assert drawn.min() >= 0
+    assert drawn.max() < M
+
+
+def test_a_seed_is_a_codebook() -> None:
+    """A larger size only adds directions; two inputs are sums of two directions."""
+    small, large = Association().problem(5, 8, 3, draws=2), Association().problem(9, 8, 3, draws=2)
+    assert torch.equal(small.X, large.X[:, :5])
+    two = Association(kind="random", M=4, inputs=2).problem(3, 8, 0)
+    grid = two.X.view(3, 3, 8)
+    assert torch.allclose(grid[0] - grid[1], (grid[0, 0] - grid[1, 0]).expand(3, 8), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model", [Outer(d=64), OuterLowRank(d=64, m=512), Features(d=64, m=4096), Tangent(d=64, m=4096)]
+)
+def test_written_memories_store_a_few_pairs(model: Written) -> None:
+    assert stores.written(model, Association().problem(5, 64, 0, draws=4), 0).accuracy == 1
+
+
+def test_written_memory_of_orthonormal_keys_is_exact() -> None:
+    X = torch.eye(8)[None]
+    assert torch.allclose(Outer(d=8).answers(X, X.roll(1, 1), 0), X.roll(1, 1))
+    f = torch.tensor([[2, 0, 1]])
+    assert torch.equal(targets(X, f), X[:, f[0]])
+
+
+def test_first_weights_have_the_published_law() -> None:
+    """Variance 1/d, cut at two standard deviations of the uncut normal."""
+    W = lecun(400, 100, 0, "W") * 10
+    assert float(W.var()) == pytest.approx(1, rel=0.03)
+    assert float(W.abs().max()) <= 2 / 0.8796 + 1e-3
+
+
+def test_power_law_is_recovered() -> None:
+    rng = np.random.default_rng(0)
+    exact = power_law({x: [3 * x**2.0] * 4 for x in (1.0, 2.0, 4.0)})
+    assert (exact.exponent, exact.factor) == pytest.approx((2, 3))
+    assert exact.interval == pytest.approx((2, 2))
+    noisy = power_law({x: list(3 * x**2.0 * np.exp(0.1 * rng.standard_normal(5))) for x in (1.0, 2.0, 4.0, 8.0)})
+    assert noisy.interval[0] < 2 < noisy.interval[1]
+    assert noisy.interval[1] - noisy.interval[0] < 0.2
+    assert power_law({1.0: [1.0], 2.0: [2.0]}).interval == (-np.inf, np.inf)
+    assert power_law({1.0: [1.0, 1.1], 2.0: [2.0, 2.2], 4.0: [4.0]}).n == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"bracket": (9, 3)}, "bracket"),
+        ({"bracket": (0, 3)}, "bracket"),
+        ({"plan": None}, "plan"),
+        ({"model": Outer(d=4)}, "plan"),
+        ({"draws": 3}, "draws"),
+        ({"target": 1.0}, "target"),
+        ({"votes": 0}, "votes"),
+        ({"tolerance": -0.1}, "tolerance"),
+        ({"model": Association()}, "model"),
+    ],
+)
+def test_bad_searches_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        trained_search(**fields)
+
+
+@pytest.mark.parametrize("fields", [{"kind": "modulo"}, {"M": 3}, {"kind": "permutation", "M": 3}, {"inputs": 3}])
+def test_bad_associations_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 (pydantic's)
+        Association.model_validate(fields)
+
+
+def test_search_can_be_stored_and_read() -> None:
+    spec = trained_search()
+    again = decode(json.loads(json.dumps(encode(spec))))
+    assert digest_of(again) == digest_of(spec)
+    assert run_id(spec).startswith("search-linearmap-d6-s0-")
+
+
+def test_wrong_kind_of_record_is_told(home: Path) -> None:
+    record = execute(trained_search(), home)
+    with pytest.raises(EngramError, match="no Check"):
+        _ = record.check
+    assert Record(record.folder).search == trained_search()

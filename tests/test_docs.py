@@ -31,6 +31,12 @@ def test_python_of_the_readme_runs(home: Path) -> None:
         exec(compile(block, "README.md", "exec"), {})
 
 
+def test_sessions_of_the_readme_run() -> None:
+    results = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert results.attempted >= 5
+    assert results.failed == 0
+
+
 def test_commands_of_the_readme_are_known() -> None:
     from engram.cli import app
 

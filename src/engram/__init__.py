@@ -12,25 +12,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engram.api import load, run
     from engram.errors import EngramError
-    from engram.learning import SGD, Adam, Plan
+    from engram.learning import SGD, Adam, FullBatch, Plan
+    from engram.memory import Hopfield, Linear
     from engram.models import Simplified
-    from engram.records import Check, Claim, Measure, Record, Train
-    from engram.tasks import Batch, Bigram
+    from engram.records import Check, Claim, Measure, Record, Search, Train
+    from engram.tasks import Association, Batch, Bigram
     from engram.values import Value, generator
 
 __version__ = "0.1.0"
 _HOME = {
     "engram.api": ("run", "load"),
-    "engram.learning": ("SGD", "Adam", "Plan"),
+    "engram.learning": ("SGD", "Adam", "FullBatch", "Plan"),
+    "engram.memory": ("Hopfield", "Linear"),
     "engram.models": ("Simplified",),
-    "engram.records": ("Check", "Claim", "Measure", "Record", "Train"),
-    "engram.tasks": ("Batch", "Bigram"),
+    "engram.records": ("Check", "Claim", "Measure", "Record", "Search", "Train"),
+    "engram.tasks": ("Association", "Batch", "Bigram"),
     "engram.errors": ("EngramError",),
     "engram.values": ("Value", "generator"),
 }
 __all__ = [
-    "SGD", "Adam", "Batch", "Bigram", "Check", "Claim", "EngramError", "Measure", "Plan", "Record",
-    "Simplified", "Train", "Value", "generator", "load", "run",
+    "SGD", "Adam", "Association", "Batch", "Bigram", "Check", "Claim", "EngramError", "FullBatch", "Hopfield", "Linear",
+    "Measure", "Plan", "Record", "Search", "Simplified", "Train", "Value", "generator", "load", "run",
 ]  # fmt: skip
 
 

@@ -159,9 +159,7 @@ def search_rows(
     n = next(asking)
     while True:
         rows = list(known[step : step + spec.votes])
-        if (
-            len(rows) < spec.votes
-        ):  # all votes of a size are trained together: how a product is batched can change digits
+        if len(rows) < spec.votes:  # all votes of a size again: how many share a product can change a digit
             for vote, outcome in list(enumerate(_outcomes(spec, n, path, stop)))[len(rows) :]:
                 rows.append({"step": step + vote, "n": n, "vote": vote} | outcome)
                 yield rows[-1]

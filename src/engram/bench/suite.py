@@ -3,17 +3,17 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from engram.bench import sweeps
 from engram.bench.baselines import dense_step, sample_in_pool, sampling_pool
+from engram.bench.lines import Benchmark, best
 from engram.engines.local import cores
 from engram.learning import PATHS, SGD, choose_path
 from engram.learning.plan import Plan
@@ -23,33 +23,6 @@ from engram.tasks import Bigram
 BATCH, PROCESSES, TIMES = 512, cores(), 3
 TRAINED = {"in-context": ("W_K1", "W_K2", "W_O2"), "all-tokens": ("W_K1", "W_K2", "W_O2", "W_F")}
 LOSS = {"in-context": "in_context", "all-tokens": "all"}
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """One line: our value, the baseline's, and how many times better ours is."""
-
-    name: str
-    value: float
-    unit: str
-    baseline: float
-    ratio: float
-    gflops: float | None = None
-    about: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: float(f"{v:.4g}") if isinstance(v, float) else v for name, v in asdict(self).items()}
-
-
-def best(work: Callable[[], object], times: int) -> float:
-    """Seconds of the fastest of several calls, after one that does not count."""
-    work()
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
 
 
 @dataclass
@@ -236,4 +209,6 @@ BENCHMARKS = {
     "step.memory": memory,
     "start": start,
     "growth": growth,
+    "sweep.linear": sweeps.linear,
+    "sweep.hopeless": sweeps.hopeless,
 }

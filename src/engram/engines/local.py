@@ -88,7 +88,7 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
 
 
 def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Callable[[], bool], path: str) -> None:
-    """As many at a time as there are cores; a process takes the next Spec when it is done. They speak through records."""
+    """As many at a time as there are cores; each takes the next Spec when it is done. They speak through records."""
     waiting, given, seen = list(specs), [], dict.fromkeys(map(run_id, specs), 0)
     workers = [Worker(home, path) for _ in range(min(cores(), len(specs)))]
     try:

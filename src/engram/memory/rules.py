@@ -25,7 +25,7 @@ def hebb(E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"]) -
 def low_rank(
     E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"], B: Float[Tensor, "*problems d m"]
 ) -> Float[Tensor, "*problems d m"]:
-    """A = Σ_z v_z (Bᵀe_z)ᵀ / m of W = A Bᵀ, B frozen with entries N(0, 1): one step on the correlation Σ v_z · W e_z."""
+    """A = Σ_z v_z (Bᵀe_z)ᵀ / m of W = A Bᵀ, B frozen, entries N(0, 1): one step on the correlation Σ v_z · W e_z."""
     return V.mT @ (E @ B) / B.shape[-1]
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 
 from engram import api
 from engram.errors import EngramError
-from engram.experiments import SCALES, find, names
+from engram.execute import execute
+from engram.experiments import SCALES, Scale, find, names
+from engram.ledger import entries_of
 from engram.records.spec import run_id
 
 MINE = Path(__file__).parent.parent / "examples" / "mine.py"
@@ -101,14 +104,28 @@ def test_integers_of_any_width_will_do(mine: Path, home: Path) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_experiment_runs_at_smoke_scale_with_well_formed_claims(name: str, home: Path) -> None:
-    result = api.run(name, scale="smoke", seeds=2)
-    assert {claim["id"] for claim in result.claims} == set(result.experiment.statements)
-    assert all(claim["verdict"] in ("agrees", "disagrees", "inconclusive") for claim in result.claims)
-    assert json.dumps(result.to_json(), allow_nan=False)
-    assert result.experiment.times != "not stated"
-    for scale in SCALES:
-        specs = result.experiment.specs(scale, [0, 1])
-        assert len({run_id(spec) for spec in specs}) == len(specs)
+    """In this process, so that every annotation on the way is checked; with two seeds, and with one."""
+    experiment = find(name)
+    specs = {seed: experiment.specs("smoke", [seed]) for seed in (0, 1)}
+    records = {seed: [execute(spec, home) for spec in of_seed] for seed, of_seed in specs.items()}
+    both = list({record.id: record for of_seed in records.values() for record in of_seed}.values())
+    for some in (records[0], both):
+        entries = entries_of(experiment, some, "smoke")
+        assert [entry.id for entry in entries] == list(experiment.statements)
+        assert json.dumps([entry.to_json() for entry in entries], allow_nan=False)
+        for measure in (m for entry in entries if entry.claim for m in entry.claim.measures):
+            assert measure.low < measure.high
+            assert (measure.low, measure.high) != (-inf, inf)
+    assert experiment.figure(both).axes
+    assert experiment.about.endswith((".", '".'))
+    assert experiment.times != "not stated"
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("scale", SCALES)
+def test_specs_of_every_scale_are_different(name: str, scale: Scale) -> None:
+    specs = find(name).specs(scale, [0, 1])
+    assert len({run_id(spec) for spec in specs}) == len(specs)
 
 
 def test_numbers_change_only_with_a_revision(home: Path) -> None:

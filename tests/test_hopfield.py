@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.execute import execute
-from engram.experiments import find
 from engram.learning.denoising import trained
 from engram.memory.hopfield import Degree, Hopfield, asynchronous, drive, energy, settle, synchronous
 from engram.records import Check
@@ -228,14 +226,3 @@ def test_laws_are_found_in_two_rooms() -> None:
         Check(law="learning.denoising.nothing")
     with pytest.raises(ValueError, match="case: 4"):
         list(trained(10, 0, case=4, softmax=0))
-
-
-@pytest.mark.parametrize("name", ["hopfield", "dense", "attention", "denoising"])
-def test_experiments_run_and_their_claims_are_whole(name: str, home) -> None:
-    experiment = find(f"memory.{name}")
-    records = [execute(spec, home) for spec in experiment.specs("smoke", [0])]
-    claims = experiment.claims(records)
-    assert [claim.id for claim in claims] == list(experiment.statements)
-    assert all(claim.measures and claim.statement for claim in claims)
-    assert experiment.figure(records).axes
-    assert experiment.about.endswith(".")

@@ -1,9 +1,7 @@
 """Laws of storing and recall: closed forms against autograd, bounds against all codebooks, experiments that run."""
 
-from collections.abc import Iterator, Sequence
 from itertools import product
-from math import inf, lgamma, log, log2
-from pathlib import Path
+from math import lgamma, log, log2
 
 import numpy as np
 import pytest
@@ -13,12 +11,8 @@ from hypothesis import strategies as st
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.execute import execute
-from engram.experiments import find
-from engram.records import Record, Spec
 from engram.theory import architectures, bounds, capacity, lemmas, margins, one_step, overlaps, precision
 
-EXPERIMENTS = ["lemmas", "one-step", "margin", "quantised", "bounds", "architectures"]
 sizes = st.integers(2, 9)
 seeds = st.integers(0, 2**32 - 1)
 law = settings(deadline=None, max_examples=25)
@@ -182,29 +176,3 @@ def test_factorised_scores_spread_as_derived() -> None:
     (row,) = architectures.factorised_scores(400, 0, d=64, m=16, n=10)
     assert row["right.mean"] == pytest.approx(1, abs=0.03)
     assert row["wrong.std"] == pytest.approx(architectures.factorised_std(10, 64, 16), rel=0.03)
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_smoke_run_gives_every_claim_and_a_figure(name: str, tmp_path: Path) -> None:
-    experiment = find(f"memory.{name}")
-    records = list(_run(experiment.specs("smoke", [0, 1]), tmp_path))
-    for some in (records, [r for r in records if r.check.seed == 0]):
-        claims = experiment.claims(some)
-        assert [claim.id for claim in claims] == list(experiment.statements)
-        for measure in (m for claim in claims for m in claim.measures):
-            assert np.isfinite(measure.measured)
-            assert measure.low < measure.high
-            assert (measure.low, measure.high) != (-inf, inf)
-    assert experiment.figure(records).axes
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-@pytest.mark.parametrize("scale", ["quick", "paper"])
-def test_larger_scales_are_well_formed(name: str, scale: str) -> None:
-    specs = find(f"memory.{name}").specs(scale, [0, 1])  # type: ignore[arg-type]
-    assert len(set(map(str, specs))) == len(specs)
-
-
-def _run(specs: Sequence[Spec], home: Path) -> Iterator[Record]:
-    for spec in specs:
-        yield execute(spec, home)

@@ -25,6 +25,7 @@ from engram.models import Simplified
 from engram.probes.recall import kl_W_F, recall, scores_W_K2
 from engram.records import Record, Train
 from engram.records import writer as writer_module
+from engram.records.bundle import bundle
 from engram.records.compare import diff
 from engram.records.encode import encode
 from engram.records.files import line_of
@@ -354,3 +355,19 @@ def test_finding_and_comparing_runs(tiny: Tiny, tmp_path: Path) -> None:
     assert diff(one, one) == []
     remove(one)
     assert [r.id for r in all_records(tmp_path)] == [two.id]
+
+
+def test_bundle_holds_records_that_read_like_any_other(
+    tiny: Callable[..., Train], home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    records = [execute(tiny(seed), home) for seed in (0, 1)]
+    path = bundle(records, tmp_path / "shelf" / "two.zip")
+    again = {record.id: record for record in all_records(tmp_path / "shelf")}
+    assert {record.id: record.rows for record in records} == {id: record.rows for id, record in again.items()}
+    assert all(record.finished for record in again.values())
+    content = path.read_bytes()
+    assert bundle(records, path).read_bytes() == content
+    path.write_bytes(content[:100])
+    with pytest.raises(EngramError, match=r"two\.zip cannot be unpacked"):
+        all_records(tmp_path / "shelf")

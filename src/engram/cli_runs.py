@@ -5,7 +5,7 @@ from pathlib import Path
 from cyclopts import App, Parameter
 
 from engram.errors import EngramError
-from engram.voice import answer, near, print_table, watched
+from engram.voice import WholeNumber, answer, near, print_table, watched
 
 runs = App(
     name="runs",
@@ -83,6 +83,27 @@ def check(record: str, *, steps: int = 20, json: bool = False) -> int:
     result = recheck(load(record), steps)
     answer(result) if json else print(result["message"])
     return 0 if result["ok"] else 1
+
+
+@runs.command
+def bundle(
+    name: str, *, scale: str = "quick", seeds: WholeNumber = 5, into: Path = Path("packed"), json: bool = False
+) -> int:
+    """Copy the finished runs of an experiment, made small, into one file."""
+    from engram.experiments import find, known_scale
+    from engram.records.bundle import bundle as bundled
+    from engram.records.files import home
+    from engram.records.shelf import of_spec
+
+    specs = find(name).specs(known_scale(scale), range(seeds))
+    records = [of_spec(spec, [home()]) for spec in specs]
+    if None in records:
+        raise EngramError(
+            f"runs bundle: not all runs are finished; first: engram run {name} --scale {scale} --seeds {seeds}"
+        )
+    target = bundled([record for record in records if record], into.resolve() / f"{name}-{scale}.zip")
+    answer({"packed": str(target), "runs": len(records)}) if json else print(f"packed  {near(target)}")
+    return 0
 
 
 @runs.command

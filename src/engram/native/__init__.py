@@ -53,7 +53,7 @@ def call(function: str, sizes: Sequence[int], arrays: Sequence[np.ndarray]) -> N
 
 def built(compiler: str) -> Path:
     """The library, compiled now if this source has not been compiled on this machine before."""
-    library = _cache() / f"kernel-{_identity(compiler)}.so"
+    library = cache() / f"kernel-{_identity(compiler)}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
         print("compiling the fast path (once, a few seconds)", file=sys.stderr)
@@ -79,7 +79,8 @@ def _processor() -> str:
     return "".join(next((line for line in lines if line.startswith(key)), "") for key in keys)
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Where things are kept that can be made again."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "engram"
 

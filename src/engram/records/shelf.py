@@ -9,15 +9,17 @@ from filelock import FileLock, Timeout
 
 from engram.errors import EngramError, did_you_mean
 from engram.records import files
+from engram.records.bundle import unpacked
 from engram.records.files import writing_to
 from engram.records.record import Record
 from engram.records.spec import Spec, run_id
 
 
 def all_records(home: Path) -> list[Record]:
-    """Every run folder of a home, the newest last."""
+    """Every run folder of a home and of the bundles in it, the newest last."""
     marks = ("spec.json", "lock")  # a run that was killed at its very beginning has the lock only
-    folders = [folder for folder in home.glob("*") if any((folder / mark).exists() for mark in marks)]
+    places = [home, *map(unpacked, sorted(home.glob("*.zip")))]
+    folders = [folder for place in places for folder in place.glob("*") if any((folder / m).exists() for m in marks)]
     return [Record(folder) for folder in sorted(folders, key=lambda f: (f.stat().st_mtime, f.name))]
 
 

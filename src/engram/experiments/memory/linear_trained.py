@@ -5,6 +5,7 @@ at most 4096 steps, accuracy looked at every 32 steps and a training over at its
 The fit is one over d = 8 … 256: the constant d²/(N ln N) is not one, it grows with d, towards the sharp value 2.
 
     engram run memory.linear-trained --seeds 5
+    engram run memory.linear-trained --set model.d=256 'bracket=[4000,8000]'      # hours
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ from engram.records.readings import capacities
 from engram.tasks import Association
 from engram.theory.capacity import linear_trained_capacity, sharp_capacity
 
-TIMES = "quick 20 s a seed, paper 3 min a seed on 2 cores, and d=128 once"
+TIMES = "quick 10 s a seed, paper 1 min a seed and d=128 once 10 min on 2 cores"
 SOURCE = (
     "Understanding factual recall in transformers, section on associative memories, Fig. 1 left (protocol of its code)"
 )

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engram.experiments import Scale
-from engram.experiments.memory.mlp_trained import SHAPES, WIDTHS, by_shape_figure, search, shape_measures
+from engram.experiments.memory.mlp_trained import SHAPES, by_shape_figure, search, shape_measures
 from engram.records import Claim, Record, Search
 from engram.tasks import Association
 
-TIMES = "quick 1 min a seed, paper 5 min a seed on 2 cores"
+TIMES = "quick 15 s a seed on 2 cores; paper days a seed: for a cluster"
 SOURCE = "Understanding factual recall in transformers, Fig. 6 (protocol of its code)"
 CLAIMS = {"memory.mlp-fixed-outputs": "With M = 32 answers a trained MLP of m units stores N = md/1.2 pairs."}
 TASK = Association(kind="floor", M=32)
+WIDTHS = {"smoke": (8,), "quick": (8, 11, 16), "paper": (8, 11, 16, 22, 32, 45, 64, 90)}
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:

@@ -16,7 +16,7 @@ from engram.records.fits import power_law
 from engram.records.readings import capacities
 from engram.tasks import Association
 
-TIMES = "quick 3 min a seed, paper the same with tolerance 1 % on 2 cores"
+TIMES = "quick and paper 2 min a seed on 2 cores"
 SOURCE = "talks, 'MLP associative memories' (two inputs)"
 CLAIMS = {"memory.two-inputs": "A trained MLP of m units stores a random f: [n]² → [32] with n² ∝ md."}
 WIDTHS = {"smoke": (8,), "quick": (8, 16, 32), "paper": (8, 16, 32)}

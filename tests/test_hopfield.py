@@ -71,20 +71,21 @@ def test_energy_never_rises_and_dynamics_ends(N: int, d: int, seed: int, degree:
 @settings(deadline=None, max_examples=8)
 @given(d=st.integers(80, 120), seed=seeds, degree=degrees)
 def test_few_patterns_are_fixed_points_that_attract(d: int, seed: int, degree: Degree) -> None:
-    memory = Hopfield(d, seed, degree)
+    memory = Hopfield(d, degree, seed=seed)
     memory.store(["a", "b", "c"])
-    assert memory.accuracy() == 1
-    assert 0 < memory.margin() <= memory.margin("a")
+    assert memory.stable() == memory.accuracy() == 1
+    assert 0 < memory.margin() == min(memory.margin("a"), memory.margin("b", "c"))
+    torch.testing.assert_close(memory.scores(), memory.xi @ memory.xi.T / d)
     for name in ("a", "b", "c"):
         assert torch.equal(memory.settle(name), memory[name])
         assert memory.recall(memory.noisy(name, flips=d // 16)) == name
-        assert memory.scores(name)[["a", "b", "c"].index(name)] == 1
+        assert memory.scores([name, memory[name]])[:, list(memory.names).index(name)].tolist() == [1, 1]
         assert memory.energy(name) < memory.energy(memory.noisy(name, flips=d // 16))
 
 
 def test_a_pattern_alone_has_margin_one() -> None:
     for degree in (2, 3, 4, "exp"):
-        memory = Hopfield(30, 0, degree)
+        memory = Hopfield(30, degree)
         memory.store(["alone"])
         assert memory.margin() == pytest.approx(1)
 
@@ -94,13 +95,29 @@ def test_patterns_of_ones_own_are_kept_and_names_do_not_depend_on_when_they_come
     ours.store({"mine": np.ones(16), "theirs": -np.ones(16)})
     assert torch.equal(ours["mine"], torch.ones(16, dtype=F64))
     ours.store({"mine": np.ones(16)})
-    assert len(ours.xi) == 2
+    assert ours.scores(torch.ones(16)).tolist() == ours.scores([[1] * 16]).tolist() == [[1, -1]]
     ours.store(["x"])
     later.store(["p", "q"])
     later.store(iter(["x", "p"]))
     assert torch.equal(ours["x"], later["x"])
     assert torch.equal(ours.update("mine"), ours.sweep("mine"))
+    assert torch.equal(later.xi, directions("signs", 3, 16, 0, "xi", F64))
     assert "3 patterns" in repr(ours)
+
+
+def test_a_pattern_that_is_stored_is_a_copy() -> None:
+    memory, mine = Hopfield(4), torch.ones(4, dtype=F64)
+    memory.store({"mine": mine})
+    mine[0] = -1
+    assert torch.equal(memory["mine"], torch.ones(4, dtype=F64))
+
+
+def test_an_overloaded_memory_is_neither_stable_nor_right() -> None:
+    memory = Hopfield(40)
+    for name in range(120):
+        memory.store([name])
+    assert memory.stable() <= memory.accuracy() < 1
+    assert memory.margin() < 0
 
 
 BAD_PATTERN = torch.ones(8)
@@ -110,9 +127,11 @@ BAD_PATTERN[3] = nan
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda m: m.store([]), "no patterns"),
-        (lambda m: m.store("France"), "a str came"),
-        (lambda m: m.store(range(10**8)), "do not fit"),
+        (lambda m: m.store([]), "nothing was given"),
+        (lambda m: m.store("France"), "'France' came"),
+        (lambda m: m.store(torch.ones(8)), "a vector came"),
+        (lambda m: m.store([nan]), "not equal to itself"),
+        (lambda m: m.store(range(10**12)), "GB"),
         (lambda m: m.store({"a": torch.zeros(8)}), "entry 0 came"),
         (lambda m: m.store({"a": BAD_PATTERN}), "entry nan came"),
         (lambda m: m.store({"a": torch.ones(7)}), "d=8 entries"),
@@ -221,7 +240,7 @@ def test_training_denoises(softmax: int) -> None:
 
 
 def test_laws_are_found_in_two_rooms() -> None:
-    assert Check(law="learning.denoising.trained").function is trained
+    assert Check(law="learning.denoising.trained", sizes={"case": 1, "softmax": 0}).function is trained
     with pytest.raises(ValueError, match="no function"):
         Check(law="learning.denoising.nothing")
     with pytest.raises(ValueError, match="case: 4"):

@@ -6,17 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engram.engines.worker import Worker
 from engram.errors import EngramError, Interrupted
 from engram.execute import execute, search_rows
 from engram.learning import Adam, FullBatch, fast_stores, stores
-from engram.learning.bisection import bisection
+from engram.learning.bisection import MOST, bisection
 from engram.memory.rules import targets
 from engram.models.stores import Features, LinearMap, Outer, OuterLowRank, Tangent, TwoLayer, Written, lecun
+from engram.models.trace import Weights
 from engram.native import kernel
-from engram.records import Record, Search
+from engram.records import Check, Record, Search
 from engram.records.encode import decode, digest_of, encode
 from engram.records.fits import power_law
 from engram.records.readings import capacity
@@ -32,6 +34,13 @@ def never() -> bool:
     return False
 
 
+class Copy(LinearMap):
+    """Begins at W = I."""
+
+    def init(self, seed: int) -> Weights:
+        return {"W": torch.eye(self.d)}
+
+
 def trained_search(**fields: object) -> Search:
     given = {"task": Association(), "model": LinearMap(d=6), "plan": PLAN, "bracket": (4, 30), "tolerance": 0.1}
     return Search.model_validate(given | fields)
@@ -41,6 +50,7 @@ def trained_search(**fields: object) -> Search:
 @given(edge=st.integers(1, 5000), low=st.integers(1, 400), width=st.integers(1, 4000), ratio=st.floats(1.0, 1.5))
 def test_bisection_finds_the_edge(edge: int, low: int, width: int, ratio: float) -> None:
     """A size passes up to the edge: the answer brackets it, wherever the search began, and nothing is asked twice."""
+    assume(edge <= MOST * (low + width))
     asking, asked = bisection(low, low + width, ratio), []
     size = next(asking)
     try:
@@ -53,6 +63,17 @@ def test_bisection_finds_the_edge(edge: int, low: int, width: int, ratio: float)
     assert hi <= lo * ratio or hi == lo + 1
     assert len(set(asked)) == len(asked)
     assert {lo, hi} <= set(asked)
+
+
+def test_bisection_does_not_grow_for_ever() -> None:
+    def always_yes() -> None:
+        asking = bisection(1, 4, 1.0)
+        next(asking)
+        for _ in range(1000):
+            asking.send(True)
+
+    with pytest.raises(EngramError, match="still passes"):
+        always_yes()
 
 
 def test_bisection_gives_up_below_one() -> None:
@@ -84,6 +105,39 @@ def test_kernel_trains_like_autograd(N: int, d: int, m: int, M: int, lr: float, 
     for name, weights in slow.weights.items():
         scale = max(1.0, float(weights.abs().max()))
         assert float((fast.weights[name] - weights).abs().max()) < 1e-6 * scale, name
+
+
+@needs_kernel
+@pytest.mark.parametrize("lr", [1e9, 1e20, 1e38])
+@pytest.mark.parametrize("model", [LinearMap(d=16), TwoLayer(d=16, m=8)])
+def test_kernel_survives_huge_scores(model: LinearMap | TwoLayer, lr: float) -> None:
+    """Scores beyond the resolution of float are compared rightly; an overflow ends a training, not the process."""
+    plan = FullBatch(optimiser=Adam(lr=lr), steps=64, check_every=8)
+    found = fast_stores.trained(model, plan, Association().problem(20, 16, 0), [0], 0.99, never)[0]
+    assert 0 <= found.accuracy <= 1
+    if lr == 1e9 and isinstance(model, LinearMap):
+        slow = stores.trained(model, plan, Association().problem(20, 16, 0), [0], 0.99, never)[0]
+        assert (found.accuracy, found.steps) == (slow.accuracy, slow.steps)
+
+
+@needs_kernel
+def test_kernel_refuses_answers_that_are_not_there() -> None:
+    problem = Association().problem(4, 8, 0)
+    with pytest.raises(EngramError, match="answers must lie"):
+        fast_stores.trained(LinearMap(d=8), PLAN, Problem(problem.X, problem.U, problem.f + 1), [0], 0.99, never)
+
+
+@pytest.mark.parametrize("path", [stores, pytest.param(fast_stores, marks=needs_kernel)])
+def test_accuracy_at_the_target_is_not_above_it(path: object) -> None:
+    """99 of 100 right is 0.99 on both paths, in memory and on disk."""
+    problem = Association().problem(100, 100, 0)
+    f = problem.f.clone()
+    f[0, 0] = 1
+    plan = FullBatch(optimiser=Adam(lr=1e-12), steps=1, check_every=1)
+    X, U = torch.eye(100)[None], torch.eye(100)[None] * 1.0
+    found = path.trained(Copy(d=100), plan, Problem(X, U, f), [0], 0.99, never)[0]  # type: ignore[attr-defined]
+    assert found.accuracy == 0.99
+    assert not found.accuracy > 0.99
 
 
 @needs_kernel
@@ -177,7 +231,7 @@ def test_a_seed_is_a_codebook() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [Outer(d=64), OuterLowRank(d=64, m=512), Features(d=64, m=4096), Tangent(d=64, m=4096)]
+    "model", [Outer(d=64), OuterLowRank(d=64, m=64), Features(d=64, m=4096), Tangent(d=64, m=4096)]
 )
 def test_written_memories_store_a_few_pairs(model: Written) -> None:
     assert stores.written(model, Association().problem(5, 64, 0, draws=4), 0).accuracy == 1
@@ -206,7 +260,19 @@ def test_power_law_is_recovered() -> None:
     assert noisy.interval[0] < 2 < noisy.interval[1]
     assert noisy.interval[1] - noisy.interval[0] < 0.2
     assert power_law({1.0: [1.0], 2.0: [2.0]}).interval == (-np.inf, np.inf)
-    assert power_law({1.0: [1.0, 1.1], 2.0: [2.0, 2.2], 4.0: [4.0]}).n == 2
+    left_out = power_law({1.0: [1.0, 1.1], 2.0: [2.0, 2.2], 4.0: [9.0]})
+    assert (left_out.n, left_out.span, left_out.exponent) == (2, (1.0, 2.0), pytest.approx(1))
+    with pytest.raises(EngramError, match="two sizes"):
+        power_law({1.0: [1.0, 2.0]})
+
+
+def test_interval_of_an_exponent_covers_what_it_says() -> None:
+    rng, x = np.random.default_rng(1), (1.0, 2.0, 4.0, 8.0)
+    hits = 0
+    for _ in range(100):
+        low, high = power_law({size: list(size * np.exp(0.1 * rng.standard_normal(5))) for size in x}).interval
+        hits += low < 1 < high
+    assert 88 <= hits <= 100
 
 
 @pytest.mark.parametrize(
@@ -221,6 +287,7 @@ def test_power_law_is_recovered() -> None:
         ({"votes": 0}, "votes"),
         ({"tolerance": -0.1}, "tolerance"),
         ({"model": Association()}, "model"),
+        ({"plan": FullBatch(optimiser=Adam(lr=1.0), steps=4, check_every=1), "model": Outer(d=4)}, "plan"),
     ],
 )
 def test_bad_searches_are_refused(fields: dict[str, object], message: str) -> None:
@@ -246,3 +313,37 @@ def test_wrong_kind_of_record_is_told(home: Path) -> None:
     with pytest.raises(EngramError, match="no Check"):
         _ = record.check
     assert Record(record.folder).search == trained_search()
+
+
+def test_row_that_answers_another_question_is_told(home: Path) -> None:
+    spec = trained_search()
+    with pytest.raises(ZeroDivisionError):
+        execute(spec, home, on_row=lambda row: 1 / (1 - row["step"]))
+    rows = home / run_id(spec) / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"n": ', '"n": 1'))
+    with pytest.raises(EngramError, match="another question"):
+        execute(spec, home)
+
+
+def test_worker_that_dies_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ends from outside must not swallow what waits for it."""
+    worker = Worker(home, "auto")
+    try:
+        worker.give(trained_search(plan=PLAN.model_copy(update={"steps": 10**6}), bracket=(400, 900)), 1)
+        worker._process.kill()
+        worker._process.wait()
+        with pytest.raises(EngramError, match="out of memory"):
+            worker.busy()
+    finally:
+        worker.kill()
+
+
+@pytest.mark.parametrize("law", ["hopfield.CHUNK", "lemmas.lemma1_gradient", "nothing.here", "hopfield.norm"])
+def test_what_is_no_law_is_refused(law: str) -> None:
+    with pytest.raises(ValueError, match="law"):
+        Check(law=law)
+
+
+def test_law_says_which_size_it_needs() -> None:
+    with pytest.raises(ValueError, match="needs m"):
+        Check(law="collapse.tangent", sizes={"d": 4})

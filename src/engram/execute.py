@@ -75,7 +75,15 @@ def _reused(record: Record, on_row: Callable[[Row], None]) -> Record:
 def _path(spec: Spec, record: Record, device: str, wanted: str) -> str:
     """A resumed run keeps the path it began on, so that its numbers stay the same to the byte."""
     begun = record.env["sittings"][0]["path"] if (record.folder / "env.json").exists() else wanted
-    return path_of(spec, device, begun if wanted == "auto" else wanted)
+    try:
+        return path_of(spec, device, begun if wanted == "auto" else wanted)
+    except EngramError as error:
+        if wanted != "auto" or begun != "fast":
+            raise
+        raise EngramError(
+            f"run {record.id} was begun on the fast path, which cannot be had here ({error}); "
+            "go on with --path reference, or begin anew in another folder (ENGRAM_HOME)"
+        ) from None
 
 
 def path_of(spec: Spec, device: str = "cpu", wanted: str = "auto") -> str:
@@ -159,6 +167,8 @@ def search_rows(
     n = next(asking)
     while True:
         rows = list(known[step : step + spec.votes])
+        if any(row.get("n") != n or row.get("vote") != vote for vote, row in enumerate(rows)):
+            raise EngramError(f"run {run_id(spec)}: row {step} answers another question; remove the run and run again")
         if len(rows) < spec.votes:  # all votes of a size again: how many share a product can change a digit
             for vote, outcome in list(enumerate(_outcomes(spec, n, path, stop)))[len(rows) :]:
                 rows.append({"step": step + vote, "n": n, "vote": vote} | outcome)

@@ -1,9 +1,12 @@
 """One line of a benchmark, and how seconds are measured."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import torch
 
 
 @dataclass(frozen=True)
@@ -31,3 +34,14 @@ def best(work: Callable[[], object], times: int) -> float:
         work()
         seconds.append(time.perf_counter() - began)
     return min(seconds)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads of torch inside, as many as before outside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,87 +1,92 @@
 """Capacity searches against the same trainings one after another in plain torch, and what giving up early changes."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
 
 from engram.bench.baselines import plain_training
-from engram.bench.lines import Benchmark, best
+from engram.bench.lines import Benchmark, best, threads
 from engram.engines.local import cores
 from engram.execute import path_of, search_rows
 from engram.experiments import find
 from engram.learning.paths import STORE_PATHS
-from engram.records import Search
-from engram.theory.capacity import linear_trained_capacity
+from engram.models.stores import TwoLayer
+from engram.theory.capacity import linear_trained_capacity, mlp_capacity
 
-WIDTHS, SEED, TRAININGS = (8, 11, 16, 22, 32, 45), 0, 40
+WIDTHS, TRAININGS = (8, 11, 16, 22, 32, 45), 40
 
 
 def linear(bench: object) -> Iterator[Benchmark]:
-    """The search of memory.linear-trained for one seed and d ≤ 45."""
-    searches = {s.model.d: s for s in _published() if s.model.d in WIDTHS}
-    rows = {d: list(search_rows(search, path_of(search))) for d, search in searches.items()}
-
-    def ours() -> None:
-        with ThreadPoolExecutor(cores()) as pool:  # the largest first, so that no core waits long
-            list(pool.map(lambda s: list(search_rows(s, path_of(s))), list(searches.values())[::-1]))
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    seconds = best(ours, 3)
-    torch.set_num_threads(_faster(searches[45], threads))
-    plain = {d: _plain(searches[d], [row["n"] for row in rows[d]]) for d in WIDTHS}
-    count = sum(map(len, rows.values()))
-    used = torch.get_num_threads()
-    about = f"{count} trainings of seed {SEED}, d = 8 … 45, on {cores()} cores; baseline: one after another by autograd"
-    about += f" and torch's Adam, threads: {used} (the faster of 1 and {threads})"
-    torch.set_num_threads(threads)
-    yield Benchmark("sweep.linear", seconds, "s", sum(plain.values()), sum(plain.values()) / seconds, about=about)
+    """The search of memory.linear-trained on the slice seed 0, d ≤ 45. The baseline is timed once: it takes long."""
+    searches = [s for s in _published("memory.linear-trained") if s.model.d in WIDTHS][::-1]  # the largest first
+    path = path_of(searches[0])
+    rows = [list(search_rows(search, path)) for search in searches]
+    with threads(1), ThreadPoolExecutor(cores()) as pool:
+        ours = best(lambda: list(pool.map(lambda search: list(search_rows(search, path)), searches)), 3)
+    sizes = [[row["n"] for row in found] for found in rows]
+    steps = [[row["steps"] for row in found] for found in rows]
+    with threads(_faster(searches[0])):
+        used = torch.get_num_threads()
+        alike = sum(map(_plain, searches, sizes, steps))
+        plain = sum(_plain(s, n, [s.plan.steps] * len(n)) for s, n in zip(searches, sizes, strict=True))
+    count = sum(map(len, rows))
+    about = f"{count} trainings of seed 0, d = 8 … 45; ours: {path} path, {cores()} cores; baseline: autograd"
+    about += f" and torch's Adam, one training after another, {used} thread(s), the faster choice"
+    yield Benchmark("sweep.linear", ours, "s", plain, plain / ours, about=about)
+    about = "the same, but the baseline gives up the same hopeless trainings, and is divided by the number of cores"
+    yield Benchmark("sweep.linear.alike", ours, "s", alike / cores(), alike / cores() / ours, about=about)
 
 
 def hopeless(bench: object) -> Iterator[Benchmark]:
-    """200 trainings with and without giving up: how many verdicts change, and what it saves."""
-    torch.set_num_threads(1)
-    for d in WIDTHS[:-1]:
-        search = next(s for s in _published() if s.model.d == d)
-        tried = [round(linear_trained_capacity(d) * (0.9 + 0.6 * i / TRAININGS)) for i in range(TRAININGS)]
-        patient = search.model_copy(update={"plan": search.plan.model_copy(update={"hopeless": ()})})
-        began = time.perf_counter()
-        early = [_verdict(search, n, 100 + i) for i, n in enumerate(tried)]
-        between = time.perf_counter()
-        late = [_verdict(patient, n, 100 + i) for i, n in enumerate(tried)]
-        seconds, without = between - began, time.perf_counter() - between
-        changed = sum(a != b for a, b in zip(early, late, strict=True))
-        about = f"d = {d}: {TRAININGS} trainings, N = {tried[0]} … {tried[-1]}, {sum(late)} store all; "
-        about += f"{changed} verdicts changed by giving up"
-        yield Benchmark(f"sweep.hopeless.d{d}", seconds, "s", without, without / seconds, about=about)
+    """200 linear trainings and 40 of an MLP with and without giving up: how many verdicts change, and what it saves."""
+    for search in _published("memory.linear-trained"):
+        if search.model.d in WIDTHS[:-1]:
+            yield _both_ways(search, linear_trained_capacity(search.model.d))
+    mlp = next(s for s in _published("memory.mlp-trained") if s.model == TwoLayer(d=11, m=22))
+    yield _both_ways(mlp, mlp_capacity(mlp.model.m * mlp.model.d))
 
 
-def _published() -> list[Any]:
-    return [spec for spec in find("memory.linear-trained").specs("quick", [SEED]) if isinstance(spec, Search)]
+def _both_ways(search: Any, expected: float) -> Benchmark:
+    tried = [round(expected * (0.9 + 0.6 * i / TRAININGS)) for i in range(TRAININGS)]
+    patient = search.model_copy(update={"plan": search.plan.model_copy(update={"hopeless": ()})})
+    with threads(1):
+        (early, seconds), (late, without) = (_verdicts(spec, tried) for spec in (search, patient))
+    changed = sum(a != b for a, b in zip(early, late, strict=True))
+    shape = "".join(f"-{name}{getattr(search.model, name)}" for name in ("d", "m") if hasattr(search.model, name))
+    about = f"{TRAININGS} trainings, N = {tried[0]} … {tried[-1]}, {sum(late)} store all; {changed} verdicts changed"
+    return Benchmark(f"sweep.hopeless{shape}", seconds, "s", without, without / seconds, about=about)
 
 
-def _faster(search: Any, threads: int) -> int:
+def _verdicts(search: Any, tried: Sequence[int]) -> tuple[list[bool], float]:
+    train, began = STORE_PATHS[path_of(search)], time.perf_counter()
+    found = []
+    for seed, n in enumerate(tried, start=100):
+        problem = search.task.problem(n, search.model.d, seed)
+        found.append(train(search.model, search.plan, problem, [seed], search.target, lambda: False)[0])
+    return [outcome.accuracy > search.target for outcome in found], time.perf_counter() - began
+
+
+def _published(name: str) -> list[Any]:
+    return list(find(name).specs("quick", [0]))
+
+
+def _faster(search: Any) -> int:
     """A small product may be faster on one thread than on all: the baseline takes what suits it."""
     seconds = {}
-    for count in {1, threads}:
-        torch.set_num_threads(count)
-        seconds[count] = best(lambda: _plain(search, [300], steps=100), 2)
+    for count in {1, cores()}:
+        with threads(count):
+            seconds[count] = best(lambda: _plain(search, [300], [100]), 2)
     return min(seconds, key=lambda count: seconds[count])
 
 
-def _plain(search: Any, sizes: list[int], steps: int | None = None) -> float:
+def _plain(search: Any, sizes: Sequence[int], steps: Sequence[int]) -> float:
+    """Seconds of plain torch for these sizes, each for at most so many steps."""
     plan, W = search.plan, search.model.init(search.seed)["W"]
     problems = [search.task.problem(n, search.model.d, search.seed) for n in sizes]
     began = time.perf_counter()
-    for p in problems:
-        plain_training(p.X[0], p.U[0], p.f[0], W, plan.optimiser.lr, steps or plan.steps, plan.check_every)
+    for p, most in zip(problems, steps, strict=True):
+        plain_training(p.X[0], p.U[0], p.f[0], W, plan.optimiser.lr, most, plan.check_every)
     return time.perf_counter() - began
-
-
-def _verdict(search: Any, n: int, seed: int) -> bool:
-    problem = search.task.problem(n, search.model.d, seed)
-    train = STORE_PATHS[path_of(search)]
-    return train(search.model, search.plan, problem, [seed], search.target, lambda: False)[0].accuracy > search.target

@@ -90,8 +90,9 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
 def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Callable[[], bool], path: str) -> None:
     """As many at a time as there are cores; each takes the next Spec when it is done. They speak through records."""
     waiting, given, seen = list(specs), [], dict.fromkeys(map(run_id, specs), 0)
-    workers = [Worker(home, path) for _ in range(min(cores(), len(specs)))]
+    workers: list[Worker] = []
     try:
+        workers += [Worker(home, path) for _ in range(min(cores(), len(specs)))]
         while (waiting or any(worker.busy() for worker in workers)) and not stopped():
             for worker in workers:
                 if not worker.busy() and waiting:

@@ -22,6 +22,7 @@ class Worker:
 
     def __init__(self, home: Path, path: str):
         self._common = {"home": str(home), "path": path, "parent": os.getpid()}
+        self._stopped = False
         self._digest: Path | None = None  # what the record of the present Spec will have when it has ended
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is done)
         self._process = subprocess.Popen(
@@ -42,21 +43,23 @@ class Worker:
             self._process.stdin.flush()
 
     def busy(self) -> bool:
-        """Whether it still works on what it was given; raises if it ended badly."""
-        code = self._process.poll()
-        if code not in (None, 0, 130):
+        """Whether it still works on what it was given; raises if it ended before that, unless it was asked to."""
+        code, open_ = self._process.poll(), self._digest is not None and not self._digest.exists()
+        if code is not None and open_ and not self._stopped:
             self._explain(code)
-        return code is None and self._digest is not None and not self._digest.exists()
+        return code is None and open_
 
     def _explain(self, code: int) -> None:
         self._said.seek(0)
         told = self._said.read().decode(errors="replace").strip().splitlines()
         if code == 2 and told:
             raise EngramError(told[-1].removeprefix("engram: "))
-        raise EngramError(f"a worker ended with code {code} (out of memory?); the same command goes on")
+        why = "out of memory?" if code == -signal.SIGKILL else "it was stopped from outside, or stopped itself"
+        raise EngramError(f"a worker ended with code {code} ({why}); the same command goes on")
 
     def stop(self) -> None:
         """Let it finish its step and save; then there is nothing more to do."""
+        self._stopped = True
         self._process.send_signal(signal.SIGINT)
         self.close()
 
@@ -72,6 +75,7 @@ class Worker:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+        self.close()
         self._said.close()
 
 

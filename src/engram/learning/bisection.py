@@ -5,6 +5,8 @@ from math import sqrt
 
 from engram.errors import EngramError
 
+MOST = 32  # how many times larger than the bracket a size may grow
+
 
 def bisection(low: int, high: int, ratio: float) -> Generator[int, bool, tuple[int, int]]:
     """Yields sizes, is sent whether each passed, and returns the last size that passed and the first that did not.
@@ -32,6 +34,10 @@ def bisection(low: int, high: int, ratio: float) -> Generator[int, bool, tuple[i
         elif hi not in asked:
             asked.add(hi)
             if (yield hi):
+                if hi > MOST * high:
+                    raise EngramError(
+                        f"search: size {hi} still passes; raise the target, or begin with a larger bracket"
+                    )
                 lo, hi = hi, 2 * hi
         else:
             return lo, hi

@@ -47,6 +47,8 @@ def trained(
     optimiser = Adam(lr=RATE).over(weights)
     for epoch in range(epochs + 1):
         yield measured(train, test, weights, softmax)
+        if epoch == epochs:
+            return
         for group in optimiser.param_groups:
             group["lr"] = RATE * 0.1 ** sum(epoch >= int(share * epochs) for share in LATE)
         order = torch.from_numpy(generator(seed, "order", epoch).permutation(cut))

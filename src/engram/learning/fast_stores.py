@@ -41,16 +41,18 @@ def _train(
 ) -> Outcome:
     """In slices, so that it can be stopped, and given up where the plan says so."""
     X, U, f = (part.numpy() for part in pairs)
+    if U.dtype != X.dtype or f.min() < 0 or f.max() >= len(U):  # the kernel would read what is not there
+        raise EngramError(f"task: answers must lie in 0 … M−1 = {len(U) - 1}, and X and U must have one dtype")
     w = torch.cat([part.flatten() for part in first.values()]).to(pairs[0].dtype)
     m = model.m if isinstance(model, TwoLayer) else 0
     sizes = [len(X), len(U), model.d, m]
-    adam, found = plan.optimiser, np.zeros(3)
+    adam, found = plan.optimiser, np.zeros(4)
     numbers = np.array([adam.lr, *adam.betas, adam.eps, target])
     state = [w.numpy(), np.zeros_like(w.numpy()), np.zeros_like(w.numpy())]
     work = len(X) * (2 * len(U) * model.d + 5 * max(m, model.d) * model.d)
     pause = max(plan.check_every, int(WORK_AT_ONCE / work))
     step = 0
-    while not (found[2] or step == plan.steps or given_up(plan, step, found[1])):
+    while not (found[2] or found[3] or step == plan.steps or given_up(plan, step, found[1])):
         if stop():
             raise Interrupted([])
         ends = [step + pause, plan.steps, *(at for at, _ in plan.hopeless if at > step)]

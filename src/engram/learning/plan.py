@@ -72,10 +72,10 @@ class FullBatch(Value):
     """Training on all pairs at once until they are known: the protocol of the published capacity sweeps.
 
     check_every    steps between looks at the accuracy; the best look counts, and one above the target ends the training
-    hopeless       (step, accuracy): a training whose best look before that step is below that accuracy is given up
+    hopeless       (step, accuracy): a training whose best look up to that step is below that accuracy is given up
     """
 
     optimiser: Adam
-    steps: Annotated[int, Field(ge=1)]
+    steps: Annotated[int, Field(ge=1, lt=2**31)]
     check_every: Annotated[int, Field(ge=1)]
-    hopeless: tuple[tuple[int, float], ...] = ()
+    hopeless: tuple[tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, lt=1)]], ...] = ()

@@ -27,9 +27,8 @@ class Outcome:
 
 
 def written(model: Written, problem: Problem, seed: int) -> Outcome:
-    """Mean accuracy over the draws, as many at a time as fit."""
-    V = targets(problem.U, problem.f)
-    answers = model.answers(problem.X, V, seed)
+    """Mean accuracy over the draws; scores are formed for so many rows at a time as fit."""
+    answers = model.answers(problem.X, targets(problem.U, problem.f), seed)
     rows = max(1, SCORES_AT_ONCE // problem.U.shape[1])
     right = 0
     for y, U, f in zip(answers, problem.U, problem.f, strict=True):
@@ -45,15 +44,15 @@ def trained(
     """Every problem with a seed of its own, all in one batched product; each is over at its first success."""
     w = _stacked([model.init(seed) for seed in seeds], problem.X.dtype)
     optimiser = plan.optimiser.over(list(w.values()))
-    best, ended = torch.zeros(len(seeds)), torch.full((len(seeds),), -1)
+    best, ended = torch.zeros(len(seeds), dtype=torch.float64), torch.full((len(seeds),), -1)
     for step in range(plan.steps + 1):
         if step % 256 == 0 and stop():
             raise Interrupted([])
         logits = model.forward(w, problem.X) @ problem.U.mT
         open_ = ended < 0
         if step % plan.check_every == 0 or step == plan.steps:
-            right = (logits.argmax(2) == problem.f).float().mean(1)
-            best = torch.where(open_, torch.maximum(best, right), best)
+            right = (logits.argmax(2) == problem.f).double().mean(1)
+            best = torch.where(open_ & logits.isfinite().all((1, 2)), torch.maximum(best, right), best)
         lost = torch.tensor([given_up(plan, step, float(b)) for b in best])
         ended[open_ & ((best > target) | lost | (step == plan.steps))] = step
         if (ended >= 0).all():

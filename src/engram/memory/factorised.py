@@ -7,18 +7,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import Law, directions
+from engram.memory.check import check_rank, check_room
 from engram.memory.linear import Linear
-from engram.memory.memory import Memory, Name, at_least
-from engram.memory.names import check_room
+from engram.memory.memory import Memory, Name
 from engram.memory.rules import low_rank
 
 
 class LowRank(Memory):
     """W = A Bᵀ with B ∈ R^{d×m} frozen, entries N(0, 1), and A = Σ_z u_{f(z)} (Bᵀ e_z)ᵀ / m."""
 
-    def __init__(self, d: int, m: int, seed: int = 0, law: Law = "sphere"):
-        super().__init__(d, seed, law)
-        at_least("m", m, 1)
+    def __init__(self, d: int, m: int, *, seed: int = 0, law: Law = "sphere"):
+        super().__init__(d, seed=seed, law=law)
+        check_rank("m", m, d)
         check_room("A and B", 2, d, m)
         self.m = m
         self.A: Float[Tensor, "d m"] = torch.zeros(d, m, dtype=torch.float64)
@@ -39,9 +39,9 @@ class Factorised(Memory):
     y_k · W x_l ≈ 1{k=l}; the third is Σ_i U₀ (U₀ᵀ y_i) x_iᵀ, whose left factor U₀ is missing in the paper's expansion.
     """
 
-    def __init__(self, d: int, d_inner: int, seed: int = 0, law: Law = "sphere"):
-        super().__init__(d, seed, law)
-        at_least("d_inner", d_inner, 1)
+    def __init__(self, d: int, d_inner: int, *, seed: int = 0, law: Law = "sphere"):
+        super().__init__(d, seed=seed, law=law)
+        check_rank("d_inner", d_inner, d)
         check_room("U and V", 4, d, d_inner)
         self.d_inner = d_inner
         self.U_0: Float[Tensor, "d k"] = directions("gaussian", d, d_inner, seed, "U_0", torch.float64) / sqrt(d)

@@ -8,8 +8,9 @@ o_μ = ξ_μ · x all bits are driven by two sums, and for n = 2 this is 4 (Σ_�
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sized
+from functools import cached_property
 from math import cosh, log, sinh
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,11 +18,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.errors import EngramError, did_you_mean
+from engram.errors import EngramError
+from engram.memory.check import check_room, check_size, is_whole, several, shown, whole_number
+from engram.memory.names import Names
 
 Degree = int | Literal["exp"]
-Cue = Hashable | Tensor | np.ndarray
-MOST_ENTRIES = 2**27  # one gigabyte of patterns
+Pattern = Tensor | np.ndarray | list[int] | list[float]
+Cue = Hashable | Pattern
 
 
 def _halves(o: Tensor, degree: Degree) -> tuple[Tensor, Tensor]:
@@ -95,61 +98,67 @@ class Hopfield:
     'Peru'
     """
 
-    def __init__(self, d: int, seed: int = 0, degree: Degree = 2):
-        if d < 2:
-            raise EngramError(f"d: patterns need at least two bits; got {d}")
-        if degree != "exp" and not (isinstance(degree, int) and degree >= 2 and degree * log(d + 2) < 600):
+    def __init__(self, d: int, degree: Degree = 2, *, seed: int = 0):
+        check_size(d, seed, least=2)
+        if degree != "exp" and not (is_whole(degree) and degree >= 2 and degree * log(d + 2) < 600):
             most = int(600 / log(d + 2))  # (d + 2)ⁿ must stay a finite number
-            raise EngramError(f"degree: {degree!r} is not allowed; write 2 … {most} (for d={d}), or 'exp'")
+            raise EngramError(f"degree: {shown(degree)} is not allowed; write 2 … {most} (for d={d}), or 'exp'")
         self.d, self.seed = d, seed
         self.degree: Degree = degree
-        self.xi: Float[Tensor, "N d"] = torch.empty(0, d, dtype=torch.float64)
-        self._rows: dict[Hashable, int] = {}
+        self.names = Names(d, "signs", seed, "xi")
+        self._given: dict[Hashable, Float[Tensor, " d"]] = {}
 
-    def store(self, patterns: Mapping[Hashable, Tensor | np.ndarray] | Iterable[Hashable]) -> None:
+    def store(self, patterns: Mapping[Hashable, Pattern] | Iterable[Hashable]) -> None:
         """Names, which get random patterns; or {name: pattern} with patterns of ±1."""
-        given = self._accepted(patterns)
-        vectors = {name: self._pattern(p) for name, p in given.items() if p is not None}
-        for name, vector in vectors.items():
-            if name in self._rows and not torch.equal(self.xi[self._rows[name]], vector):
+        if isinstance(patterns, Tensor | np.ndarray):
+            raise EngramError("store: a vector came without a name; write store({name: pattern, …})")
+        if isinstance(patterns, Sized):
+            check_room("patterns", len(patterns), self.d)
+        listed = several("store", patterns)
+        given = {name: self._pattern(p) for name, p in patterns.items()} if isinstance(patterns, Mapping) else {}
+        for name, vector in given.items():
+            if name in self.names and not torch.equal(self[name], vector):
                 raise EngramError(f"store: {name!r} already has another pattern; store this one under another name")
-        fresh, N = [name for name in given if name not in self._rows], len(self._rows)
-        drawn = directions("signs", N + len(fresh), self.d, self.seed, "xi", torch.float64)
-        self.xi = torch.stack([*self.xi, *(vectors.get(name, drawn[N + i]) for i, name in enumerate(fresh))])
-        self._rows |= {name: N + i for i, name in enumerate(fresh)}
+        fresh = {name: vector for name, vector in given.items() if name not in self.names}
+        self.names.add(listed)
+        self._given |= fresh
+        vars(self).pop("xi", None)  # found anew when it is asked for
 
-    def _accepted(self, patterns: Mapping[Hashable, Any] | Iterable[Hashable]) -> dict[Hashable, Any]:
-        """Names with their patterns, None where it is to be drawn."""
-        how = "write store([name, …]) or store({name: pattern, …})"
-        if isinstance(patterns, str | Tensor | np.ndarray):
-            raise EngramError(f"store: a {type(patterns).__name__} came; {how}")
-        listed, most = patterns if isinstance(patterns, Sized) else list(patterns), MOST_ENTRIES // self.d
-        if not len(listed):
-            raise EngramError(f"store: no patterns were given; {how}")
-        if len(self._rows) + len(listed) > most:
-            raise EngramError(
-                f"store: {len(listed)} more patterns do not fit; the most for d={self.d} is {most} in all"
-            )
-        return dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
+    @cached_property
+    def xi(self) -> Float[Tensor, "N d"]:
+        """The stored patterns, in the order they came."""
+        if not len(self.names):
+            raise EngramError("recall: nothing is stored yet; write store([name, …]) first")
+        if not self._given:
+            return self.names.vectors
+        return self.names.vectors.index_put(
+            (torch.tensor(self.names.rows(self._given)),), torch.stack([*self._given.values()])
+        )
 
     def __getitem__(self, name: Hashable) -> Float[Tensor, " d"]:
         """The pattern stored under a name."""
-        if name in self._rows:
-            return self.xi[self._rows[name]]
-        hint = did_you_mean(str(name), [str(known) for known in self._rows])
-        raise EngramError(f"recall: nothing is stored under {name!r}; {hint}{len(self._rows)} names are known")
+        return self.xi[self.names.row(name)]
 
     def noisy(self, name: Hashable, flips: int, draw: int = 0) -> Float[Tensor, " d"]:
         """The pattern with some of its bits flipped, chosen at random."""
-        if not 0 <= flips <= self.d:
-            raise EngramError(f"flips: {flips} bits cannot be flipped; allowed are 0 … {self.d}")
+        whole_number("flips", flips, 0, self.d)
         x = self[name].clone()
         x[flipped_bits(1, self.d, flips, self.seed, f"flips{draw}")[0]] *= -1
         return x
 
-    def scores(self, cue: Cue) -> Float[Tensor, " N"]:
-        """Overlap ξ_μ · x / d with every stored pattern, in the order they came."""
-        return self.xi @ self._vector(cue) / self.d
+    def scores(self, cues: Iterable[Cue] | None = None) -> Float[Tensor, "n N"]:
+        """Overlaps ξ_μ · x / d. Rows: the cues (all stored patterns by default). Columns: the patterns, as they came.
+
+        One vector is one cue, and has one row.
+        """
+        if cues is None:
+            return self._overlaps(self.xi)
+        one = isinstance(cues, Tensor | np.ndarray) and cues.ndim == 1
+        return self._overlaps(torch.stack([self._vector(cue) for cue in ([cues] if one else several("scores", cues))]))
+
+    def _overlaps(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n N"]:
+        check_room("overlaps", 2, len(x), len(self.xi))
+        return x @ self.xi.T / self.d
 
     def update(self, cue: Cue) -> Float[Tensor, " d"]:
         """One synchronous step."""
@@ -165,47 +174,47 @@ class Hopfield:
 
     def recall(self, cue: Cue) -> Hashable:
         """The name whose pattern is nearest to where the cue settles."""
-        return list(self._rows)[int(self.scores(self.settle(cue)).argmax())]
+        return list(self.names)[int(self._overlaps(self.settle(cue)[None]).argmax())]
 
-    def margin(self, name: Hashable | None = None) -> float:
-        """The least ξ_i · drive_i over bits, without a name over all patterns; 1 for a pattern alone, stable if > 0."""
-        xi = self._stored if name is None else self[name][None]
+    def margin(self, *names: Hashable) -> float:
+        """The least ξ_i · drive_i over bits and patterns (all by default); 1 for a pattern alone, stable if > 0."""
+        xi = self.xi[self.names.rows(names)] if names else self.xi
+        check_room("overlaps", 3, len(xi), len(self.xi))
         alone = drive(xi[:1], xi[0], self.degree)[0].abs()  # F(d) − F(d−2), in the same units
         return float((xi * drive(self.xi, xi, self.degree)).min() / alone)
 
-    def accuracy(self) -> float:
+    def stable(self) -> float:
         """The share of stored patterns that one update leaves as they are."""
-        xi = self._stored
-        return float((synchronous(xi, xi, self.degree) == xi).all(1).double().mean())
+        check_room("overlaps", 3, len(self.xi), len(self.xi))
+        return float((synchronous(self.xi, self.xi, self.degree) == self.xi).all(1).double().mean())
+
+    def accuracy(self) -> float:
+        """The share of stored patterns that are recalled, each from itself: near where it settles, if not stable."""
+        check_room("overlaps", 3, len(self.xi), len(self.xi))
+        nearest = self._overlaps(settle(self.xi, self.xi, self.degree)).argmax(1)
+        return float((nearest == torch.arange(len(nearest))).double().mean())
 
     def energy(self, cue: Cue) -> float:
         return float(energy(self.xi, self._vector(cue), self.degree))
 
-    @property
-    def _stored(self) -> Float[Tensor, "N d"]:
-        if not len(self.xi):
-            raise EngramError("recall: nothing is stored yet; write store([name, …]) first")
-        return self.xi
-
     def _vector(self, cue: Cue) -> Float[Tensor, " d"]:
-        self._stored  # noqa: B018 (explains an empty memory)
-        return self._pattern(cue) if isinstance(cue, Tensor | np.ndarray) else self[cue]
+        return self._pattern(cue) if isinstance(cue, Tensor | np.ndarray | list) else self[cue]
 
     def _pattern(self, given: object) -> Float[Tensor, " d"]:
         try:
             x = torch.as_tensor(given)
         except (TypeError, ValueError, RuntimeError):
-            raise EngramError(f"pattern: {given!r:.60} is no vector; {self.d} entries of ±1 are wanted") from None
+            raise EngramError(f"pattern: {shown(given)} is no vector; {self.d} entries of ±1 are wanted") from None
         if x.shape != (self.d,):
             raise EngramError(f"pattern: shape {tuple(x.shape)} came; ({self.d},) is wanted, d={self.d} entries of ±1")
-        x = x.to(torch.float64)
+        x = x.detach().to(torch.float64, copy=True)
         if not (x.abs() == 1).all():
             wrong = float(x[x.abs() != 1][0])
             raise EngramError(f"pattern: entry {wrong:g} came; every entry must be +1 or −1")
         return x
 
     def __repr__(self) -> str:
-        return f"Hopfield(d={self.d}, degree={self.degree!r}, {len(self._rows)} patterns)"
+        return f"Hopfield(d={self.d}, degree={self.degree!r}, {len(self.names)} patterns)"
 
 
 def flipped_bits(n: int, d: int, flips: int, seed: int, name: str) -> Tensor:

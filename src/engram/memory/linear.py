@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import Law
-from engram.errors import EngramError, did_you_mean
+from engram.errors import EngramError
+from engram.memory.check import check_names, check_rank, check_room, one_of, whole_number
 from engram.memory.memory import Memory, Name
-from engram.memory.names import check_room
 from engram.memory.rules import hebb
 from engram.memory.train import check_plan, fit
 
@@ -54,12 +54,10 @@ class Linear(Memory):
     """
 
     def __init__(
-        self, d: int, seed: int = 0, law: Law = "sphere", rule: Rule = "hebb", lr: float = 1.0, steps: int = 4096
+        self, d: int, *, rule: Rule = "hebb", seed: int = 0, law: Law = "sphere", lr: float = 1.0, steps: int = 4096
     ):
-        super().__init__(d, seed, law)
-        if rule not in get_args(Rule):
-            allowed = get_args(Rule)
-            raise EngramError(f"rule: no rule {rule!r}; {did_you_mean(rule, allowed)}allowed: {', '.join(allowed)}")
+        super().__init__(d, seed=seed, law=law)
+        one_of("rule", rule, get_args(Rule))
         check_plan(lr, steps)
         check_room("W", d, d)
         self.rule, self.lr, self.steps = rule, lr, steps
@@ -88,16 +86,18 @@ class Linear(Memory):
 
         s is the `strength` of all pairs. If the keys are orthogonal no other key notices.
         """
-        before, old = self.copy(), self._stored(key)
+        before, old = self.copy(), self._value_of(key)
         if not self.inputs([key]).any():
             raise EngramError(f"edit: the vector of {key!r} is zero, and no W answers it; give it another")
-        self.values.add([value])
-        self.pairs[key] = value
-        e, u = self.inputs([key])[0], self.values[[value]][0]
-        self.W = self.W + torch.outer(before.strength() * u - self.W @ e, e) / (e @ e)
-        return compare(before, self, key, old)
+        with self._whole_or_not():
+            self.values.add([value])
+            self.pairs = self.pairs | {key: value}
+            e, u = self.inputs([key])[0], self.values[[value]][0]
+            self.W = self.W + torch.outer(before.strength() * u - self.W @ e, e) / (e @ e)
+            return compare(before, self, key, old)
 
-    def _stored(self, key: Name) -> Name:
+    def _value_of(self, key: Name) -> Name:
+        check_names(key)
         if key not in self.pairs:
             self.keys.row(key)  # tells near names
             raise EngramError(f"edit: no pair is stored for {key!r}; store({{key: value}}) adds one")
@@ -108,8 +108,8 @@ class Linear(Memory):
         if self.rule == "hebb":
             return 1.0
         if self.rule == "one-step":
-            return self.lr / len(self.pairs)
-        answers, V = self.inputs(self.pairs) @ self.W.T, self.values[self.pairs.values()]
+            return self.lr / len(self.stored())
+        answers, V = self.inputs(self.stored()) @ self.W.T, self.values[self.pairs.values()]
         along = (answers * V).sum(1) / V.square().sum(1)
         return float(along.clamp(min=0).mean()) or 1.0  # W = 0 is right if there is one value only
 
@@ -118,8 +118,7 @@ class Linear(Memory):
 
         The Frobenius distance of the two is the root of the sum of squares of the singular values that went.
         """
-        if not 1 <= rank <= self.d:
-            raise EngramError(f"rank: {rank} came; 1 to d={self.d} is allowed")
+        check_rank("rank", rank, self.d)
         left, spectrum, right = torch.linalg.svd(self.W)
         return self.copy(left[:, :rank] * spectrum[:rank] @ right[:rank])
 
@@ -152,8 +151,7 @@ def one_step(
 
 def grid_step(memory: Linear, bits: int) -> float:
     """Δ, the distance of neighbouring levels."""
-    if not 1 <= bits <= 32:
-        raise EngramError(f"bits: {bits} came; 1 to 32 is allowed")
+    whole_number("bits", bits, 1, 32)
     return float(2 * memory.W.abs().amax() / (2**bits - 1))
 
 
@@ -162,9 +160,12 @@ def quantisation_bound(memory: Linear, bits: int) -> float:
 
     No weight moves by more than Δ/2, so no score difference (u_{f(z)} − u_y) · W e_z by more than this (Hölder twice).
     """
-    V, U = memory.values[memory.pairs.values()], memory.values.vectors
+    if type(memory).respond is not Linear.respond:
+        kind = type(memory).__name__
+        raise EngramError(f"quantisation_bound: {kind} has scores that are not linear in W; Linear has such a bound")
+    E, V, U = memory.inputs(memory.stored()), memory.values[memory.pairs.values()], memory.values.vectors
     apart = torch.cdist(V, U, p=1).amax(1)
-    return grid_step(memory, bits) / 2 * float((memory.inputs(memory.pairs).abs().sum(1) * apart).max())
+    return grid_step(memory, bits) / 2 * float((E.abs().sum(1) * apart).max())
 
 
 def compare(before: Linear, after: Linear, key: Name, old: Name) -> Edit:

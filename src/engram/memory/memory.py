@@ -1,7 +1,8 @@
 """What every memory can do: store pairs, give scores, recall, tell its margin."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -10,7 +11,8 @@ from torch import Tensor
 
 from engram.embeddings import Law
 from engram.errors import EngramError
-from engram.memory.names import Names, check_room
+from engram.memory.check import check_names, check_room, check_size, several
+from engram.memory.names import Names
 
 Name = Hashable
 Pairs = Mapping[Any, Name] | Iterable[tuple[Name, Name]]
@@ -23,9 +25,8 @@ class Memory(ABC):
     A memory of one's own says how it writes pairs (`_write`) and how it answers vectors (`respond`).
     """
 
-    def __init__(self, d: int, seed: int = 0, law: Law = "sphere"):
-        at_least("d", d, 1)
-        at_least("seed", seed, 0)
+    def __init__(self, d: int, *, seed: int = 0, law: Law = "sphere"):
+        check_size(d, seed)
         self.d, self.seed = d, seed
         self.keys, self.values = Names(d, law, seed, "E"), Names(d, law, seed, "U")
         self.pairs: dict[Name, Name] = {}
@@ -36,8 +37,9 @@ class Memory(ABC):
         """Embeddings of one's own, before anything is stored; names are 0, 1, … unless they are given too."""
         if self.pairs:
             raise EngramError(f"embeddings: {len(self.pairs)} pairs are stored already; give vectors to a new memory")
-        self.keys.give(E, keys)
-        self.values.give(U, values)
+        with self._whole_or_not():
+            self.keys.give(E, keys)
+            self.values.give(U, values)
         return self
 
     def store(self, pairs: Pairs) -> None:
@@ -45,14 +47,21 @@ class Memory(ABC):
         fresh = self._accepted(pairs)
         if not fresh:
             return
-        self._hear(fresh)
-        self.values.add(fresh.values())
-        before = self.pairs
-        self.pairs = before | fresh
-        try:
+        with self._whole_or_not():
+            self._hear(fresh)
+            self.values.add(fresh.values())
+            self.pairs = self.pairs | fresh
             self._write(fresh)
-        except BaseException:  # also Ctrl-C in a long training: what was stored stays as it was
-            self.pairs = before
+
+    @contextmanager
+    def _whole_or_not(self) -> Iterator[None]:
+        """A change that fails, or is interrupted by Ctrl-C in a long training, leaves the memory as it was."""
+        before = {field: x.copy() if isinstance(x, Names) else x for field, x in vars(self).items()}
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
             raise
 
     def _accepted(self, pairs: Pairs) -> dict[Name, Name]:
@@ -60,7 +69,7 @@ class Memory(ABC):
         fresh: dict[Name, Name] = {}
         for key, value in listed(pairs):
             known = fresh.get(key, self.pairs.get(key, value))
-            if known is not value and known != value:
+            if known != value:
                 told = f"{key!r} → {value!r} conflicts with {key!r} → {known!r}"
                 raise EngramError(f"store: {told}; a linear memory can edit(key, value), others start anew")
             fresh[key] = known
@@ -76,7 +85,10 @@ class Memory(ABC):
 
     @abstractmethod
     def _write(self, pairs: dict[Name, Name]) -> None:
-        """Add these pairs to what is stored; their names are known and they stand in `self.pairs` already."""
+        """Add these pairs to what is stored; their names are known and they stand in `self.pairs` already.
+
+        New tensors take the place of old ones, which are not changed: so a write that fails can be taken back.
+        """
 
     @abstractmethod
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
@@ -84,9 +96,8 @@ class Memory(ABC):
 
     def scores(self, keys: Iterable[Name] | None = None) -> Float[Tensor, "n M"]:
         """Rows: the keys (all stored ones by default). Columns: the values, in the order they came."""
-        if not self.pairs:
-            raise EngramError("recall: nothing is stored yet; write store({key: value, …}) first")
-        asked = list(self.pairs if keys is None else keys)
+        stored = self.stored()
+        asked = stored if keys is None else several("scores", keys)
         check_room("scores", 2, len(asked), len(self.values))
         return self.respond(self.inputs(asked))
 
@@ -99,7 +110,7 @@ class Memory(ABC):
 
         Infinite if there is no wrong value.
         """
-        asked = list(keys or self.pairs)
+        asked = list(keys) or self.stored()
         scores, right = self.scores(asked), self._right(asked)[:, None]
         best_wrong = scores.scatter(1, right, -torch.inf).amax(1)
         return float((scores.gather(1, right)[:, 0] - best_wrong).min())
@@ -107,6 +118,12 @@ class Memory(ABC):
     def accuracy(self) -> float:
         """The share of stored pairs that are recalled."""
         return float((self.scores().argmax(1) == self._right(self.pairs)).double().mean())
+
+    def stored(self) -> list[Name]:
+        """The keys of all pairs; told if there are none."""
+        if not self.pairs:
+            raise EngramError("recall: nothing is stored yet; write store({key: value, …}) first")
+        return list(self.pairs)
 
     def _right(self, keys: Iterable[Name]) -> Int[Tensor, " n"]:
         """f(z): the column of the right value for each key."""
@@ -130,19 +147,5 @@ def listed(pairs: object) -> list[tuple[Name, Name]]:
     for pair in given:
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise EngramError(f"store: {pair!r} is not a pair; write store({{key: value, …}}) or [(key, value), …]")
-        if not all(hashable(name) for name in pair):
-            raise EngramError(f"store: {pair!r} holds a name without a hash; use strings, numbers, tuples, frozensets")
+        check_names(*pair)
     return given
-
-
-def hashable(name: object) -> bool:
-    try:
-        hash(name)
-    except TypeError:
-        return False
-    return True
-
-
-def at_least(field: str, value: int, least: int) -> None:
-    if value < least:
-        raise EngramError(f"{field}: {value} came; {least} or more is allowed")

@@ -10,9 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import Law, directions
-from engram.errors import EngramError, did_you_mean
-from engram.memory.memory import Memory, Name, at_least
-from engram.memory.names import Names, check_room
+from engram.errors import EngramError
+from engram.memory.check import check_room, finite, is_whole, one_of, shown, whole_number
+from engram.memory.memory import Memory, Name
+from engram.memory.names import Names
 from engram.memory.retrieval import Kept
 from engram.memory.rules import ntk_answers, ntk_directions, random_features
 from engram.memory.train import check_plan, fit
@@ -37,6 +38,7 @@ class MLP(Memory):
         self,
         d: int,
         m: int,
+        *,
         rule: Rule = "trained",
         degree: int | None = None,
         seed: int = 0,
@@ -44,8 +46,8 @@ class MLP(Memory):
         lr: float = 0.03,
         steps: int = 4096,
     ):
-        super().__init__(d, seed, law)
-        at_least("m", m, 1)
+        super().__init__(d, seed=seed, law=law)
+        whole_number("m", m, 1)
         check_plan(lr, steps)
         check_room("layers", 4, m, d)
         self.m, self.rule, self.degree, self.lr, self.steps = m, rule, degree_of(rule, degree), lr, steps
@@ -91,13 +93,18 @@ class MLP(Memory):
 
 def degree_of(rule: str, degree: int | None) -> int:
     """The power of ⟨e_z, x⟩ that a rule by hand answers with: 2 and 3 by default."""
-    if rule not in DEGREES:
-        raise EngramError(f"rule: no rule {rule!r}; {did_you_mean(rule, DEGREES)}allowed: {', '.join(get_args(Rule))}")
-    k = {"hermite": 2, "ntk": 3, "trained": 0}[rule] if degree is None else degree
-    fits = {"hermite": k == 1 or (k > 0 and k % 2 == 0), "ntk": 1 <= k <= 3, "trained": degree is None}
-    if not fits[rule]:
-        raise EngramError(f"degree: {degree} came; rule={rule!r} allows {DEGREES[rule]}")
-    return k
+    one_of("rule", rule, get_args(Rule))
+    if degree is None:
+        return {"hermite": 2, "ntk": 3, "trained": 0}[rule]
+    if not (is_whole(degree) and fits(rule, degree)):
+        raise EngramError(f"degree: {shown(degree)} came; rule={rule!r} allows {DEGREES[rule]}")
+    return degree
+
+
+def fits(rule: str, degree: int) -> bool:
+    if rule == "hermite":
+        return degree == 1 or (degree > 0 and degree % 2 == 0)
+    return rule == "ntk" and 1 <= degree <= 3
 
 
 def check_unit(E: Float[Tensor, "n d"]) -> None:
@@ -111,8 +118,8 @@ def check_unit(E: Float[Tensor, "n d"]) -> None:
 class TwoInputs(MLP):
     """A trained MLP whose keys are pairs (z1, z2) of names: the input is e_{z1} + ẽ_{z2}."""
 
-    def __init__(self, d: int, m: int, seed: int = 0, law: Law = "sphere", lr: float = 0.03, steps: int = 4096):
-        super().__init__(d, m, "trained", None, seed, law, lr, steps)
+    def __init__(self, d: int, m: int, *, seed: int = 0, law: Law = "sphere", lr: float = 0.03, steps: int = 4096):
+        super().__init__(d, m, seed=seed, law=law, lr=lr, steps=steps)
         self.seconds = Names(d, law, seed, "E.2")
 
     def _hear(self, keys: Iterable[Name]) -> None:
@@ -130,7 +137,7 @@ def both(keys: Iterable[Name]) -> tuple[list[Name], list[Name]]:
     listed = list(keys)
     for key in listed:
         if not (isinstance(key, tuple) and len(key) == 2):
-            raise EngramError(f"store: the key {key!r} came; a memory of two inputs has keys (z1, z2)")
+            raise EngramError(f"key: {shown(key)} came; a memory of two inputs has keys (z1, z2)")
     return [key[0] for key in listed], [key[1] for key in listed]  # type: ignore[index]
 
 
@@ -140,8 +147,10 @@ class Threshold(Kept):
     By default b lies halfway between the largest such overlap and the smallest ‖e_z‖² of what is stored.
     """
 
-    def __init__(self, d: int, bias: float | None = None, seed: int = 0, law: Law = "sphere"):
-        super().__init__(d, seed, law)
+    def __init__(self, d: int, *, bias: float | None = None, seed: int = 0, law: Law = "sphere"):
+        super().__init__(d, seed=seed, law=law)
+        if bias is not None:
+            finite("bias", bias)
         self.bias = bias
 
     def _write(self, pairs: dict[Name, Name]) -> None:
@@ -181,5 +190,5 @@ class Sets(Threshold):
 def members_of(key: Name) -> list[Name]:
     """The names in a set, in an order that does not depend on the hash seed."""
     if not (isinstance(key, frozenset) and key):
-        raise EngramError(f"store: the key {key!r} came; a memory of sets has keys like frozenset({{'a', 'b'}})")
+        raise EngramError(f"key: {shown(key)} came; a memory of sets has keys like frozenset({{'a', 'b'}})")
     return sorted(key, key=repr)

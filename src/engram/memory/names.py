@@ -1,9 +1,7 @@
 """Names and their vectors: any hashable name gets a random direction the first time it is heard."""
 
-import os
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from math import inf, prod
 
 import torch
 from jaxtyping import Float
@@ -11,6 +9,7 @@ from torch import Tensor
 
 from engram.embeddings import Law, directions
 from engram.errors import EngramError, did_you_mean
+from engram.memory.check import check_names, check_room
 
 
 class Names:
@@ -21,6 +20,7 @@ class Names:
     """
 
     def __init__(self, d: int, law: Law, seed: int, stream: str):
+        check_room(f"a row of {stream}", d)
         self.d, self.seed, self.stream = d, seed, stream
         self.law: Law = law
         self._rows: dict[Hashable, int] = {}
@@ -34,6 +34,7 @@ class Names:
     def give(self, vectors: Tensor, names: Iterable[Hashable] | None = None) -> None:
         """Vectors of one's own, in float64 from here on; names are 0, 1, … unless they are given too."""
         listed = list(range(vectors.shape[0] if vectors.ndim else 0) if names is None else names)
+        check_names(*listed)
         rows = {name: i for i, name in enumerate(listed)}
         if len(rows) < len(listed):
             raise EngramError(f"embeddings: names of {self.stream} repeat; each row needs a name of its own")
@@ -45,7 +46,9 @@ class Names:
         self._rows, self._drawn, self._fixed = rows, vectors.detach().to(torch.float64, copy=True), True
 
     def add(self, names: Iterable[Hashable]) -> None:
-        fresh = [name for name in dict.fromkeys(names) if name not in self._rows]
+        listed = list(names)
+        check_names(*listed)
+        fresh = [name for name in dict.fromkeys(listed) if name not in self._rows]
         if fresh and self._fixed:
             raise EngramError(f"embeddings: {fresh[0]!r} has no vector in the given {self.stream}; give one row a name")
         n = len(self) + len(fresh)
@@ -65,6 +68,7 @@ class Names:
         return [self.row(name) for name in names]
 
     def row(self, name: Hashable) -> int:
+        check_names(name)
         if name in self._rows:
             return self._rows[name]
         hint = did_you_mean(str(name), [str(known) for known in islice(self._rows, 1000)])
@@ -87,20 +91,3 @@ class Names:
 
     def __getitem__(self, names: Iterable[Hashable]) -> Float[Tensor, "n d"]:
         return self.vectors[self.rows(names)]
-
-
-def machine_bytes() -> float:
-    """Memory of this machine; infinite where the system does not tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return inf
-
-
-def check_room(what: str, *shape: int) -> None:
-    """Refuse float64 numbers that do not fit into the machine, before they are allocated."""
-    needed, there = 8 * prod(shape), machine_bytes()
-    if needed > there:
-        size = " × ".join(f"{n:,}" for n in shape)
-        told = f"{what} ({size} numbers) would take {needed / 1e9:,.1f} GB and this machine has {there / 1e9:,.1f} GB"
-        raise EngramError(f"memory: {told}; lower d or m, store fewer pairs, or ask about fewer keys at a time")

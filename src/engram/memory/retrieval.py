@@ -7,9 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import Law
-from engram.errors import EngramError
-from engram.memory.memory import Memory, Name, at_least
-from engram.memory.names import check_room
+from engram.memory.check import check_room, finite, whole_number
+from engram.memory.memory import Memory, Name
 
 
 class Kept(Memory):
@@ -39,9 +38,9 @@ class Kept(Memory):
 class Dense(Kept):
     """score_y = Σ_{z: f(z)=y} ⟨e_z, x⟩^n with n = degree."""
 
-    def __init__(self, d: int, degree: int = 3, seed: int = 0, law: Law = "sphere"):
-        super().__init__(d, seed, law)
-        at_least("degree", degree, 1)
+    def __init__(self, d: int, degree: int = 3, *, seed: int = 0, law: Law = "sphere"):
+        super().__init__(d, seed=seed, law=law)
+        whole_number("degree", degree, 1)
         self.degree = degree
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
@@ -51,11 +50,10 @@ class Dense(Kept):
 class Tempered(Kept):
     """β, how sharply a memory prefers nearer keys: d by default, which for unit keys is ⟨ξ, x⟩ of ±1 patterns."""
 
-    def __init__(self, d: int, beta: float | None = None, seed: int = 0, law: Law = "sphere"):
-        super().__init__(d, seed, law)
+    def __init__(self, d: int, beta: float | None = None, *, seed: int = 0, law: Law = "sphere"):
+        super().__init__(d, seed=seed, law=law)
+        finite("beta", d if beta is None else beta, above=0)
         self.beta = float(d if beta is None else beta)
-        if not 0 < self.beta < inf:
-            raise EngramError(f"beta: {beta} came; a finite number above 0 is allowed")
 
 
 class Exponential(Tempered):

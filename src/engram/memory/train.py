@@ -1,14 +1,13 @@
 """Weights that store pairs, found by gradient descent."""
 
 from collections.abc import Callable, Sequence
-from math import inf
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.errors import EngramError
+from engram.memory.check import finite, whole_number
 
 
 @torch.enable_grad()
@@ -40,7 +39,5 @@ def fit(
 
 
 def check_plan(lr: float, steps: int) -> None:
-    if not 0 < lr < inf:
-        raise EngramError(f"lr: {lr} came; a finite number above 0 is allowed")
-    if steps < 1:
-        raise EngramError(f"steps: {steps} came; 1 or more is allowed")
+    finite("lr", lr, above=0)
+    whole_number("steps", steps, 1)

@@ -5,12 +5,12 @@ V are rows (N×d), with a leading axis of independent problems; an answer is dec
 """
 
 from math import sqrt
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from pydantic import Field
+from pydantic import Field, model_validator
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
@@ -48,6 +48,12 @@ class OuterLowRank(Value):
     d: Width
     m: Width
 
+    @model_validator(mode="after")
+    def _rank_fits(self) -> "OuterLowRank":
+        if self.m > self.d:
+            raise ValueError(f"m: the rank is at most d={self.d}; got {self.m}")
+        return self
+
     def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
         B = _frozen(X, self.d, self.m, seed, "B")
         return X @ B @ low_rank(X, V, B).mT
@@ -58,7 +64,7 @@ class Features(Value):
 
     d: Width
     m: Width
-    degree: Width = 2
+    degree: Literal[1, 2, 4, 6] = 2  # ReLU has no other Hermite coefficients of low degree
 
     def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
         W = _frozen(X, self.m, self.d, seed, "W")

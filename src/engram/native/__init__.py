@@ -29,7 +29,7 @@ LINK = ("-shared", "-pthread")
 @lru_cache(maxsize=1)
 def kernel() -> ctypes.CDLL | None:
     """The kernel, or None where it cannot be built."""
-    if os.environ.get("ENGRAM_NATIVE") == "off":
+    if os.environ.get("ENGRAM_NATIVE", "").lower() in ("off", "0", "false", "no"):
         return None
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:

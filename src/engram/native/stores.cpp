@@ -33,6 +33,7 @@ template <typename real> struct Store {
   const int32_t* f;
   Owned<real> H, Y, L, dY, dH, active, hidden, answers, g1, g2, g0;
   int wrong = 0;
+  bool overflow = false;
 
   Store(int N, int M, int d, int m, const real* x, const real* u, const int32_t* f)
       : N(N), M(M), d(d), m(m), X(x, N, d), U(u, M, d), UT(transposed<real>(U, M, d)), f(f), H(TOGETHER, std::max(m, 1)), Y(TOGETHER, d),
@@ -43,7 +44,7 @@ template <typename real> struct Store {
   int pass(const Matrix<real>& W1T, const real* b, const Matrix<real>& W2, const Matrix<real>& W2T) {
     g1.clear(), g2.clear(), g0.clear();
     int right = 0;
-    for (int first = 0; first < N; first += TOGETHER) right += block(first, std::min(TOGETHER, N - first), W1T, b, W2, W2T);
+    for (int first = 0; first < N && !overflow; first += TOGETHER) right += block(first, std::min(TOGETHER, N - first), W1T, b, W2, W2T);
     return right;
   }
 
@@ -81,11 +82,15 @@ template <typename real> struct Store {
     for (int i = 0; i < rows; i++) {
       real* l = L[i];
       const int y = f[first + i];
+      if (special(l, M)) {  // fast arithmetic must not meet what is no number
+        overflow = true;
+        return 0;
+      }
       real largest = l[0];
       for (int k = 1; k < M; k++) largest = std::max(largest, l[k]);
       const real least = largest - CUT<real>;
       int count = 0, top = 0;
-      for (int k = 0; k < M; k++) count += l[k] > least;
+      for (int k = 0; k < M; k++) count += l[k] >= least;
       while (top < M - 1 && l[top] != largest) top++;
       right += top == y;
       std::fill(dY[wrong], dY[wrong] + d, real(0));
@@ -105,8 +110,8 @@ template <typename real> struct Store {
   bool few(const real* l, int y, real least, real largest, int count, real* dy) {
     int at[FEW];
     real p[FEW], sum = 0;
-    for (int k = 0, i = 0; i < count; k++)
-      if (l[k] > least) at[i] = k, sum += p[i] = exponential(l[k] - largest), i++;
+    for (int k = 0, i = 0; k < M && i < count; k++)
+      if (l[k] >= least) at[i] = k, sum += p[i] = exponential(l[k] - largest), i++;
     bool moves = false, found = false;
     for (int i = 0; i < count; i++) {
       p[i] = p[i] / sum - (at[i] == y), found |= at[i] == y, moves |= p[i] != 0;
@@ -128,7 +133,8 @@ template <typename real> struct Store {
 };
 
 // Trains from step t0 on; before every `check`-th step and before step `last` accuracy is looked at. Ends at `last`, at
-// `stop`, or when accuracy exceeds the target. found: steps done, best accuracy, whether it got there.
+// `stop`, when accuracy exceeds the target, or when a score overflows. found: steps done, best accuracy, whether it got
+// there, whether it overflowed.
 template <typename real>
 void train(int N, int M, int d, int m, int t0, int stop, int last, int check, const double* plan, const real* x, const real* u,
            const int32_t* f, real* w, real* mean, real* square, double* found) {
@@ -141,12 +147,13 @@ void train(int N, int M, int d, int m, int t0, int stop, int last, int check, co
   for (;; t++) {
     const Owned<real> W1(w, width, d), W2(w2, m ? d : 0, std::max(m, 1));
     const int right = store.pass(transposed<real>(W1, width, d), b, W2, transposed<real>(W2, m ? d : 0, std::max(m, 1)));
-    if (t % check == 0 || t == last) {
+    found[3] = store.overflow;
+    if (!store.overflow && (t % check == 0 || t == last)) {
       const double accuracy = (double)right / N;
       found[1] = std::max(found[1], accuracy);
       found[2] = accuracy > plan[4];
     }
-    if (found[2] || t == last || t == stop) break;
+    if (found[2] || found[3] || t == last || t == stop) break;
     adam.step(w, mean, square, store.g1, width, d, t + 1);
     if (m) {
       adam.step(b, mean + n1, square + n1, store.g0, 1, m, t + 1);

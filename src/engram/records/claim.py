@@ -59,7 +59,8 @@ class Claim:
 
     @property
     def n(self) -> int:
-        return min(measure.n for measure in self.measures)
+        """Fewest seeds of any measure that varies with the seed; one if none does."""
+        return min((measure.n for measure in self.measures if not measure.exact_law), default=1)
 
     def has_seeds(self, least: int) -> bool:
         """Whether every measure that varies with the seed has enough of them."""

@@ -1,54 +1,64 @@
-"""Laws fitted to measurements: an exponent with a bootstrap interval."""
+"""Laws fitted to measurements: an exponent with an interval from scipy's bootstrap."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, sqrt
 
 import numpy as np
 from jaxtyping import Float
 
+from engram.errors import EngramError
 from engram.records.claim import Interval, Measure
 
 
 @dataclass(frozen=True)
 class Power:
-    """y = factor · x^exponent, with the 95 % interval of the exponent."""
+    """y = factor · x^exponent over a range of x, with the 95 % interval of the exponent."""
 
     exponent: float
     factor: float
     interval: Interval
-    n: int  # fewest seeds at any size that has more than one
+    n: int
+    span: tuple[float, float]
 
     def measure(self, name: str, low: float, high: float) -> Measure:
         return Measure(name, low, high, self.exponent, self.interval, self.n)
 
 
 def power_law(measured: Mapping[float, Sequence[float]]) -> Power:
-    """Least squares in logarithms through the means over seeds at each size; seeds are resampled within each size.
+    """Least squares in logarithms through the means over seeds at each size.
 
-    A size with one seed stays as it is; without a second seed anywhere the exponent has no interval.
+    A size with one seed, where others have more, is left out: its error is not known.
     """
-    logs = [np.log(values) for values in measured.values()]
-    x = np.log(list(measured))
+    least = min(2, max(map(len, measured.values()), default=0))
+    whole = {x: np.log(values) for x, values in measured.items() if len(values) >= least}
+    if len(whole) < 2:
+        raise EngramError(f"an exponent needs two sizes with equally many seeds; got {len(whole)}")
+    x, logs = np.log(list(whole)), list(whole.values())
     slope, offset = np.polyfit(x, [values.mean() for values in logs], 1)
-    several = [len(values) for values in logs if len(values) > 1]
-    interval = _interval(x, logs) if several else (-np.inf, np.inf)
-    return Power(float(slope), float(np.exp(offset)), interval, min(several, default=1))
+    interval = _interval(float(slope), x, logs)
+    return Power(float(slope), float(np.exp(offset)), interval, min(map(len, logs)), (min(whole), max(whole)))
 
 
-def _interval(x: Float[np.ndarray, " sizes"], logs: Sequence[np.ndarray]) -> Interval:
-    from scipy.stats import bootstrap
+def _interval(slope: float, x: Float[np.ndarray, " sizes"], logs: Sequence[np.ndarray]) -> Interval:
+    """slope ± t · standard error, the error from resampling seeds within each size.
 
+    Resampling n values underestimates their spread by √((n−1)/n), and few seeds need t rather than 1.96: the plain
+    percentile interval of 5 seeds covers 88 % instead of 95 %.
+    """
+    from scipy.stats import bootstrap, t
+
+    n = min(map(len, logs))
+    if n == 1:
+        return -inf, inf
+    if max(np.ptp(values) for values in logs) == 0:  # every seed says the same
+        return slope, slope
     weight = (x - x.mean()) / np.sum((x - x.mean()) ** 2)  # the slope is Σ weight · mean
-    free = [i for i, values in enumerate(logs) if len(values) > 1]
-    fixed = sum(weight[i] * float(logs[i][0]) for i in range(len(logs)) if i not in free)
 
-    def slope(*samples: np.ndarray, axis: int) -> np.ndarray:
-        parts = [weight[i] * sample.mean(axis=axis) for i, sample in zip(free, samples, strict=True)]
-        return fixed + np.sum(parts, axis=0)
+    def fitted(*samples: np.ndarray, axis: int) -> np.ndarray:
+        return np.sum([w * sample.mean(axis=axis) for w, sample in zip(weight, samples, strict=True)], axis=0)
 
-    if all(np.ptp(logs[i]) == 0 for i in free):  # every seed says the same
-        exact = fixed + sum(weight[i] * float(logs[i][0]) for i in free)
-        return float(exact), float(exact)
-    found = bootstrap([logs[i] for i in free], slope, method="percentile", rng=np.random.default_rng(0))
-    low, high = found.confidence_interval
-    return float(low), float(high)
+    drawn = bootstrap(logs, fitted, vectorized=True, method="percentile", rng=np.random.default_rng(0))
+    freedom = sum(len(values) - 1 for values in logs)
+    half = float(t.ppf(0.975, freedom) * drawn.standard_error * sqrt(n / (n - 1)))
+    return slope - half, slope + half

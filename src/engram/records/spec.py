@@ -61,10 +61,15 @@ class Check(Value):
 
     @model_validator(mode="after")
     def _law_exists(self) -> "Check":
-        function = self.function
-        allowed = inspect.signature(function).parameters
+        allowed = dict(inspect.signature(self.function).parameters)
+        if not {"draws", "seed"} <= set(allowed):
+            raise ValueError(f"law: {self.law!r} is no law; a law is called as law(draws=…, seed=…, **sizes)")
+        del allowed["draws"], allowed["seed"]
         for name in self.sizes:
-            _known("sizes", name, tuple(n for n in allowed if n not in ("draws", "seed")))
+            _known("sizes", name, tuple(allowed))
+        for name, parameter in allowed.items():
+            if parameter.default is parameter.empty and name not in self.sizes:
+                raise ValueError(f"sizes: {self.law} needs {name}")
         return self
 
     @property
@@ -72,9 +77,12 @@ class Check(Value):
         module, _, name = self.law.rpartition(".")
         room = "engram" if module.startswith("learning.") else "engram.theory"
         try:
-            return getattr(importlib.import_module(f"{room}.{module}"), name)
+            found = getattr(importlib.import_module(f"{room}.{module}"), name)
         except (ImportError, AttributeError, ValueError):
-            raise ValueError(f"law: {self.law!r} is no function of engram.theory; write module.function") from None
+            found = None
+        if not (inspect.isfunction(found) and found.__module__ == f"{room}.{module}"):
+            raise ValueError(f"law: {self.law!r} is no function of engram.theory; write module.function")
+        return found
 
     @property
     def steps(self) -> int:

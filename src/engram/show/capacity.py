@@ -61,16 +61,18 @@ def collapse_figure(measured: BySize, law: Law, curves: Mapping[int, Sequence[Ma
 
 @house_style()
 def flat_figure(curves: Mapping[str, BySize], xlabel: str, title: str) -> Figure:
-    """Recall against a size, one dot a seed; where the law holds it is flat: the mean of the first curve, dashed."""
-    fig = Figure(figsize=(6.2, 4))
+    """Recall against a size, one dot a seed; dashed: the mean of a curve, flat as the law says."""
+    fig = Figure(figsize=(7.4, 4.2))
     ax = fig.subplots()
     for i, (name, by_size) in enumerate(curves.items()):
         dots(ax, by_size, i, name)
-        ax.plot(list(by_size), [np.mean(values) for values in by_size.values()], color=f"C{i}", lw=1.2)
-    first = next(iter(curves.values()))
-    ax.axhline(float(np.mean(list(first.values()))), label="flat: N ∝ md", **THEORY)
-    ax.set(xlabel=xlabel, ylabel="recall", ylim=(0, 1), title=title)
-    _finish(ax, at=list(first))
+        means = [float(np.mean(values)) for values in by_size.values()]
+        ax.plot(list(by_size), means, color=f"C{i}", lw=1.2)
+        ax.axhline(float(np.mean(means)), color=f"C{i}", ls="--", lw=0.9, alpha=0.7)
+    ax.plot([], [], label="flat: N ∝ md", **THEORY)
+    ax.set(xlabel=xlabel, ylabel="recall", ylim=(0, 1.02), title=title)
+    _finish(ax, at=list(next(iter(curves.values()))))
+    ax.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(1, 0.5))
     return fig
 
 

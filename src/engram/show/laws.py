@@ -121,23 +121,25 @@ def _ranks(ax: Axes, low_rank: Mapping[tuple[int, ...], Sequence[Row]]) -> None:
 
 
 @house_style()
-def bits_per_weight(runs: Runs) -> Figure:
-    """Left: recall against bits per weight for each d. Right: sufficient and worst-case bits against d."""
+def bits_per_weight(by_load: Mapping[float, Runs]) -> Figure:
+    """Left: recall against bits per weight for each d, at the larger load. Right: sufficient and worst-case bits."""
     fig = Figure(figsize=(10.4, 4))
     left, right = fig.subplots(1, 2)
-    d = [row["d"] for row in runs[0]]
+    load, runs = max(by_load.items())
     bits = [int(name.partition(".")[2]) for name in runs[0][0] if name.startswith("recall.")]
     for i, at in enumerate(zip(*runs, strict=True)):
         mean = [np.mean([row[f"recall.{b}"] for row in at]) for b in bits]
         left.plot(bits, mean, "o-", ms=4, color=f"C{i % 7}", label=f"d={at[0]['d']:.0f}, N={at[0]['N']:.0f}")
     left.axhline(0.99, **THEORY)
-    left.set(xlabel="bits per weight", ylabel="recall", title="Hebbian matrix, rounded", ylim=(0.985, 1.0005))
-    for i, (column, name) in enumerate(
-        {"certified": "certain in the worst case", "sufficient": "enough for 99 %"}.items()
-    ):
-        for seed, rows in enumerate(runs):
-            values = [row[column] for row in rows]
-            right.plot(d, values, "o", color=f"C{i}", ms=5, alpha=0.7, label=name if seed == 0 else None)
+    left.set(
+        xlabel="bits per weight", ylabel="recall", title=f"Hebbian matrix, N = {load} d², rounded", ylim=(0.96, 1.002)
+    )
+    series = {f"enough for 99 %, N = {load} d²": (found, "sufficient") for load, found in by_load.items()}
+    series["no margin moves by 1/2, whatever the data"] = (runs, "certified")
+    for i, (name, (found, column)) in enumerate(series.items()):
+        points = [(row["d"], row[column]) for rows in found for row in rows]
+        right.plot(*zip(*points, strict=True), "os^"[i], color=f"C{i}", ms=5, alpha=0.6, label=name)
+    d = [row["d"] for row in runs[0]]
     right.plot(d, np.log2(d), **THEORY, label="log2 d")
     right.set(
         xscale="log", xlabel="width d", ylabel="bits per weight", title="Bits that a weight needs", ylim=(0, None)

@@ -123,10 +123,10 @@ def _all_return(N: int, d: int, flips: int, seed: int, draw: int) -> bool:
 def exponential_law(d: int) -> float:
     """N at which half of the draws keep all patterns: two at distance 1 are what fails.
 
-    A neighbour at distance 1 exactly balances the differing bit, and the others break the tie at random: a pair fails
-    with probability 3/4, and the expected number of failing pairs, N²/2 · d 2^{−d} · 3/4, is ln 2.
+    The drive of the bit in which they differ is the same for both, so that one of them fails; the expected number of
+    such pairs, N²/2 · d 2^{−d}, is ln 2.
     """
-    return sqrt(2 * log(2) * 2**d / (0.75 * d))
+    return sqrt(2 * log(2) * 2**d / d)
 
 
 def exponential_rate(share: float) -> float:

@@ -34,7 +34,7 @@ def recalled(E: Embeddings, U: Embeddings, W: Matrices) -> float:
 
 
 def certified_levels(E: Embeddings, U: Embeddings, W: Matrices) -> float:
-    """Levels that keep any margin within 1/2, half of its mean, whatever the data: the worst case of rounding.
+    """Levels that move no margin by more than 1/2, half of its mean: the worst case of rounding.
 
     Rounding moves an entry by at most Δ/2 = max|W|/(L − 1), hence a margin by at most Δ/2 · ‖u_y − u_y'‖₁ ‖e_z‖₁.
     """
@@ -60,7 +60,7 @@ def bits(
     """For d = smallest, 2·smallest, …: recall of Hebbian matrices at 1, 2, 3, … bits, N = thousandths/1000 · d² pairs.
 
     At least `draws` pairs are asked at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
-    `certified` log2 of those that keep it in the worst case.
+    `certified` log2 of those that move no margin by more than 1/2, mean over problems.
     """
     d = smallest
     while d <= largest:

@@ -22,8 +22,8 @@ TIMES = "quick 20 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 3 and its published code"
 CLAIMS = {
     "memory.denoising": "Trained attention has the published scales; in a subspace it is within 6 % of the floor 1/3.",
-    "memory.denoising-datasets": "Over datasets, linear attention is within 6 % of Bayes' error on the same prompts.",
     "memory.denoising-longer": "On clusters, 200 epochs bring softmax attention to the published scales.",
+    "memory.denoising-datasets": "Over datasets, linear attention is within 6 % of Bayes' error on the same prompts.",
     "memory.denoising-bayes": "On the same prompts no trained attention beats Bayes' predictor; the ratios are stated.",
 }
 CASES = {1: "subspace", 2: "sphere", 3: "clusters"}

@@ -66,9 +66,10 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     rate = {eighths: slopes({float(d): Ns for d, Ns in by_d.items()}) for eighths, by_d in noise.items()}
     exponential = []
     for k in (0, 1):
-        law, less = exponential_rate(k / 8), [a - b for a, b in zip(rate[k], rate[k + 1], strict=True)]
+        law, shared = exponential_rate(k / 8), max(set(noise[k]) & set(noise[k + 1]))
+        drop = np.log2(np.divide(noise[k][shared], noise[k + 1][shared])).tolist()
         exponential.append(Measure.over_seeds(f"log2 N a dimension, {k}/8 wrong", rate[k], law - 0.1, law + 0.1))
-        exponential.append(Measure.over_seeds(f"{k}/8 wrong minus {k + 1}/8 wrong", less, low=0))
+        exponential.append(Measure.over_seeds(f"log2 N at d={shared}, {k}/8 minus {k + 1}/8 wrong", drop, low=0))
     yield Claim("memory.exponential", CLAIMS["memory.exponential"], SOURCE, tuple(exponential))
 
 

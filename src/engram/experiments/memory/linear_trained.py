@@ -2,7 +2,9 @@
 
 The published protocol: identity on N tokens, sphere embeddings, full-batch cross-entropy, Adam with learning rate 1000,
 at most 4096 steps, accuracy looked at every 32 steps and a training over at its first success, N bisected to 1 %.
-The fit is one over d = 8 … 256: the constant d²/(N ln N) is not one, it grows with d, towards the sharp value 2.
+Not published: a training that is far behind is given up (PLAN.hopeless), and a seed has one codebook whose first N rows
+are used at size N, where the published code draws anew. The fit was one over d = 8 … 256: d²/(N ln N) is not constant,
+it grows with d (2 is the limit for recall without any error).
 
     engram run memory.linear-trained --seeds 5
     engram run memory.linear-trained --set model.d=256 'bracket=[4000,8000]'      # hours
@@ -11,6 +13,8 @@ The fit is one over d = 8 … 256: the constant d²/(N ln N) is not one, it grow
 from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
+
+import numpy as np
 
 from engram.experiments import Scale
 from engram.learning import Adam, FullBatch
@@ -41,14 +45,19 @@ def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
 
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    grown = {d: [N * log(N) for N in found] for d, found in capacities(records).items()}
-    constants = {d: [d**2 / product for product in products] for d, products in grown.items()}
+    """Over the widths that every seed has; d = 128 is in the figure."""
+    grown = {d: np.array([N * log(N) for N in found]) for d, found in capacities(records).items()}
+    seeds = max(map(len, grown.values()))
+    constants = {d: d**2 / products for d, products in grown.items() if len(products) == seeds}
+    shown = {f"at d = {d}": constants[d] for d in (min(constants), max(constants))}
+    shown["geometric mean over d"] = np.exp(np.log(list(constants.values())).mean(axis=0))
     measures = [
-        Measure.over_seeds(f"d²/(N ln N) at d = {d}", values, low=1.3 * 0.85, high=1.3 * 1.15)
-        for d, values in constants.items()
+        Measure.over_seeds(f"d²/(N ln N), {name}", values.tolist(), low=1.3 * 0.85, high=1.3 * 1.15)
+        for name, values in shown.items()
     ]
-    slope = power_law({d**2: products for d, products in grown.items()}).measure("exponent of N ln N in d²", 0.85, 1.15)
-    yield Claim("memory.linear-trained", CLAIMS["memory.linear-trained"], SOURCE, (*measures, slope))
+    slope = power_law({d**2: products.tolist() for d, products in grown.items()})
+    measures.append(slope.measure("exponent of N ln N in d²", 0.85, 1.15))
+    yield Claim("memory.linear-trained", CLAIMS["memory.linear-trained"], SOURCE, tuple(measures))
 
 
 def figure(records: Sequence[Record]) -> Any:

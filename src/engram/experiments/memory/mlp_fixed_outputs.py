@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engram.experiments import Scale
-from engram.experiments.memory.mlp_trained import SHAPES, by_shape_figure, search, shape_measures
+from engram.experiments.memory.mlp_trained import SHAPES, by_shape_figure, law_measures, search
 from engram.records import Claim, Record, Search
 from engram.tasks import Association
 
@@ -26,7 +26,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
 
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    measures = shape_measures(records, "md/N", 1.2, lambda model, N: model.m * model.d / N)
+    measures = law_measures(records, "N", 1.2, lambda N: N)
     yield Claim("memory.mlp-fixed-outputs", CLAIMS["memory.mlp-fixed-outputs"], SOURCE, measures)
 
 

@@ -44,7 +44,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         SOURCE,
         (
             Measure.exact("orthonormal: largest error of a score", worst(clean, "error"), 1e-10),
-            Measure.exact("random: 1 − accuracy, worst draw", 1 - least(clean, "accuracy"), 1e-12),
+            Measure.over_seeds("random: accuracy, worst draw", least(clean, "accuracy"), low=0.999),
         ),
     )
     N = next(r.check.sizes["N"] for r in records if r.check.law == "one_step.noisy")
@@ -56,14 +56,15 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         (
             Measure.exact("W1 minus Eq. 12, largest entry", worst(noisy, "error.W1"), 1e-10),
             Measure.exact("orthonormal: largest error of a score", worst(noisy, "error.scores"), 1e-10),
-            Measure.exact("random: 1 − accuracy at the worst position", 1 - least(noisy, "accuracy"), 1e-12),
+            Measure.over_seeds("random: accuracy at the worst position", least(noisy, "accuracy"), low=0.999),
             Measure.over_seeds("random: mean right score in units of η/N", right, low=0.95 - 1 / N, high=1.05 - 1 / N),
         ),
     )
 
 
-def least(runs: Sequence[Sequence[dict[str, float]]], column: str) -> float:
-    return min(row[column] for rows in runs for row in rows)
+def least(runs: Sequence[Sequence[dict[str, float]]], column: str) -> list[float]:
+    """The smallest value of each run."""
+    return [min(row[column] for row in rows) for rows in runs]
 
 
 def figure(records: Sequence[Record]) -> Any:

@@ -1,0 +1,101 @@
+"""What memories accept: names, whole numbers, sizes that fit into the machine. Whatever else comes is told."""
+
+import os
+from collections.abc import Iterable
+from math import inf, prod
+from numbers import Integral, Real
+from typing import Any
+
+from torch import Tensor
+
+from engram.errors import EngramError, did_you_mean
+
+LARGEST_SEED = 2**63 - 1
+
+
+def whole_number(field: str, value: Any, least: int, most: int | None = None) -> None:
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        allowed = f"of {least} or more" if most is None else f"from {least} to {most}"
+        raise EngramError(f"{field}: {shown(value)} came; a whole number {allowed} is allowed")
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_size(d: object, seed: object, least: int = 1) -> None:
+    """The two numbers that every memory is made from."""
+    whole_number("d", d, least)
+    whole_number("seed", seed, 0, LARGEST_SEED)
+
+
+def check_rank(field: str, rank: int, d: int) -> None:
+    whole_number(field, rank, 1)
+    if rank > d:
+        raise EngramError(f"{field}: {rank} came; the rank of a d×d matrix is at most d={d}")
+
+
+def finite(field: str, value: Any, above: float = -inf) -> None:
+    if not (is_real(value) and above < value < inf):
+        allowed = "a finite number" if above == -inf else f"a finite number above {above:g}"
+        raise EngramError(f"{field}: {shown(value)} came; {allowed} is allowed")
+
+
+def one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        hint = did_you_mean(str(value), allowed)
+        raise EngramError(f"{field}: no {field} {shown(value)}; {hint}allowed: {', '.join(allowed)}")
+
+
+def check_names(*names: object) -> None:
+    """Refuse what no table finds again."""
+    for name in names:
+        if not hashable(name):
+            told = f"{shown(name)} is a {type(name).__name__}, which has no hash of what it holds"
+            raise EngramError(f"name: {told}; use strings, numbers, tuples, frozensets")
+        if name != name:
+            raise EngramError(f"name: {shown(name)} is not equal to itself, so it is never found again; use another")
+
+
+def hashable(name: object) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return not isinstance(name, Tensor)  # its hash is the place it lies at
+
+
+def several(what: str, names: object) -> list[Any]:
+    """Names, or whatever stands for them, one by one."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise EngramError(f"{what}: {shown(names)} came; write {what}([name, …])")
+    listed = list(names)
+    if not listed:
+        raise EngramError(f"{what}: nothing was given; write {what}([name, …])")
+    return listed
+
+
+def shown(value: object) -> str:
+    """What came, in one short line."""
+    return " ".join(f"{value!r:.80}".split())
+
+
+def machine_bytes() -> float:
+    """Memory of this machine; infinite where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return inf
+
+
+def check_room(what: str, *shape: int) -> None:
+    """Refuse float64 numbers that do not fit into the machine, before they are allocated."""
+    needed, there = 8 * prod(shape), machine_bytes()
+    if needed > there:
+        size = " × ".join(f"{n:,}" for n in shape)
+        told = f"{what} ({size} numbers) would take {needed / 1e9:,.1f} GB and this machine has {there / 1e9:,.1f} GB"
+        raise EngramError(f"memory: {told}; lower d or m, store fewer pairs, or ask about fewer keys at a time")

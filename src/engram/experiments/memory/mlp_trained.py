@@ -27,7 +27,7 @@ TIMES = "quick 1 min a seed on 2 cores; paper days a seed: for a cluster"
 SOURCE = "Understanding factual recall in transformers, Fig. 1 right (protocol of its code)"
 CLAIMS = {"memory.mlp-trained": "A trained MLP of m units stores N pairs with N ln N = md/0.35, whatever its shape."}
 WIDTHS = {"smoke": (8,), "quick": (8, 11, 16, 22), "paper": (8, 11, 16, 22, 32, 45, 64, 90)}
-SHAPES = {"smoke": (1,), "quick": (1, 2, 4), "paper": (1, 2, 4, 8)}  # m/d
+SHAPES = {"smoke": (1, 2), "quick": (1, 2, 4), "paper": (1, 2, 4, 8)}  # m/d
 PLAN = FullBatch(
     optimiser=Adam(lr=0.03),
     steps=2**15,

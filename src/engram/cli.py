@@ -140,8 +140,7 @@ def verify(*names: str, scale: str = "quick", json: bool = False) -> int:
     from engram.records.files import COMMITTED, home
 
     chosen = list(experiments.matching(names))
-    for experiment in chosen:
-        missing = missing_seeds(experiment, scale, [home(), COMMITTED])
+    for experiment, missing in missing_seeds(chosen, scale, [home(), COMMITTED]):
         if missing:
             watch = watched(f"{experiment.name}, {scale} scale", "auto")
             api.run(experiment.name, scale, missing, watch=watch)

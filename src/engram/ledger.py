@@ -118,12 +118,15 @@ def _decided(experiment: Experiment, index: Index) -> list[Entry]:
     return entries_of(experiment, [index[id] for id in wanted], scale, diverged)
 
 
-def missing_seeds(experiment: Experiment, scale: str, homes: Sequence[Path]) -> list[int]:
-    """The seeds that must still run for this scale to have enough; stale records do not count."""
+def missing_seeds(
+    experiments: Iterable[Experiment], scale: str, homes: Sequence[Path]
+) -> list[tuple[Experiment, list[int]]]:
+    """For each experiment the seeds that must still run for this scale to have enough; stale records do not count."""
     size = known_scale(scale)
     fresh = {id: record for id, record in _index(homes).items() if not record.stale}
-    there = _ended_seeds(experiment, size, fresh)
-    return [seed for seed in range(LEAST_SEEDS[size]) if seed not in there]
+    ended = {experiment: _ended_seeds(experiment, size, fresh) for experiment in experiments}
+    wanted = range(LEAST_SEEDS[size])
+    return [(experiment, [seed for seed in wanted if seed not in there]) for experiment, there in ended.items()]
 
 
 def _ended_seeds(experiment: Experiment, scale: Scale, index: Index) -> dict[int, bool]:

@@ -6,9 +6,8 @@ from math import inf, sqrt
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 
 from engram.embeddings import directions
 from engram.memory import (
@@ -28,6 +27,7 @@ from engram.memory import (
 )
 from engram.memory.memory import Name
 from engram.memory.rules import hermite, random_features, relu_coefficient
+from memories import close, few, seeds, shuffled
 
 FIVE: dict[Name, Name] = {"France": "Paris", "Japan": "Tokyo", "Peru": "Lima", "Kenya": "Nairobi", "Chad": "N'Djamena"}
 MEMORIES: dict[str, Callable[[int], Memory]] = {
@@ -57,19 +57,6 @@ ROTATABLE: dict[str, Callable[[int], Memory]] = {
     "nearest": NearestNeighbour,
     "threshold": Threshold,
 }
-seeds = st.integers(0, 10_000)
-few = settings(max_examples=25, deadline=None)
-
-
-def close(a: Tensor, b: Tensor, tolerance: float = 1e-10) -> bool:
-    return bool(((a - b).abs() <= tolerance).all())
-
-
-def shuffled(n: int, M: int, seed: int) -> dict[Name, Name]:
-    """n keys, each with one of M values."""
-    values = torch.randint(M, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
-    return dict(enumerate(values))
-
 
 # What holds exactly
 

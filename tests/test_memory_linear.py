@@ -4,9 +4,8 @@ from math import inf
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from engram.embeddings import LAWS
@@ -14,20 +13,7 @@ from engram.memory import (
     Linear,
     quantisation_bound,
 )
-from engram.memory.memory import Name
-
-seeds = st.integers(0, 10_000)
-few = settings(max_examples=25, deadline=None)
-
-
-def close(a: Tensor, b: Tensor, tolerance: float = 1e-10) -> bool:
-    return bool(((a - b).abs() <= tolerance).all())
-
-
-def shuffled(n: int, M: int, seed: int) -> dict[Name, Name]:
-    """n keys, each with one of M values."""
-    values = torch.randint(M, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
-    return dict(enumerate(values))
+from memories import close, few, seeds, shuffled
 
 
 @few

@@ -23,6 +23,8 @@ from engram.records.encode import decode, digest_of, encode
 from engram.records.fits import power_law
 from engram.records.readings import capacity
 from engram.records.spec import run_id
+from engram.show.report import report
+from engram.show.tables import number
 from engram.tasks import Association
 from engram.tasks.association import Problem
 
@@ -347,3 +349,9 @@ def test_what_is_no_law_is_refused(law: str) -> None:
 def test_law_says_which_size_it_needs() -> None:
     with pytest.raises(ValueError, match="needs m"):
         Check(law="collapse.tangent", sizes={"d": 4})
+
+
+def test_report_says_what_a_search_came_to(home: Path) -> None:
+    record = execute(trained_search(), home)
+    page = report("a search", [(record, [])], [])
+    assert f"Stores n = {number(capacity(record))} at 99%." in page

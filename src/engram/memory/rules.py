@@ -17,6 +17,11 @@ def targets(U: Float[Tensor, "*problems M d"], f: Answers) -> Float[Tensor, "*pr
     return U.gather(-2, f[..., None].expand(*f.shape, U.shape[-1]))
 
 
+def recalled(y: Float[Tensor, "*problems N d"], U: Float[Tensor, "*problems M d"], f: Answers) -> float:
+    """The share of answers y_z whose largest score u · y_z is at the right output."""
+    return float(((y @ U.mT).argmax(-1) == f).double().mean())
+
+
 def hebb(E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"]) -> Float[Tensor, "*problems d d"]:
     """W = Σ_z v_z e_zᵀ, where v_z = u_{f(z)}."""
     return V.mT @ E

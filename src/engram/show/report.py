@@ -7,7 +7,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from engram.records import Record, Train
+from engram.records import Record, Search, Train
+from engram.records.readings import capacity
 from engram.records.record import walk
 from engram.show.gallery import Picture
 from engram.show.progress import birth_summary
@@ -56,6 +57,8 @@ def _state(record: Record) -> str:
         if isinstance(record.spec, Train)
         else f"{len(record.rows)} rows"
     )
+    if isinstance(record.spec, Search) and record.finished:
+        return f"{steps}, finished. Stores n = {number(capacity(record))} at {record.spec.target:.0%}."
     end = "finished" if record.finished else record.ended["end"] if record.ended else "not finished"
     last = (
         {name: value for name, value in record.rows[-1].items() if name.startswith(("loss", "accuracy"))}

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.memory.rules import hebb
+from engram.memory.rules import hebb, recalled
 from engram.theory.overlaps import chunks, problems
 
 Rows = Float[Tensor, "*problems n d"]
@@ -67,7 +67,7 @@ def least_squares(X: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> Float[Ten
 
 def accuracy(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> float:
     """Share of answers that are nearest, by inner product, to their own row of V."""
-    return float(((answers @ V.T).argmax(1) == torch.arange(len(V))).double().mean())
+    return recalled(answers, V, torch.arange(len(V)))
 
 
 def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dict[str, float]]:

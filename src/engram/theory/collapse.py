@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.stats import norm
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.memory.rules import hebb, ntk_answers, ntk_directions, targets
+from engram.memory.rules import hebb, ntk_answers, ntk_directions, recalled, targets
 
 
 def two_valued_accuracy(N: float, d: float) -> float:
@@ -40,11 +40,6 @@ def tangent(draws: int, seed: int, d: int, m: int, degree: int, per_mille: int) 
         W, out = (directions("gaussian", m, d, seed, f"{name}.{draw}")[None] for name in ("W", "out"))
         right += recalled(ntk_answers(E, W, out, ntk_directions(E, U, W, out, degree), degree), U, f)
     yield {"N": N, "accuracy": right / draws}
-
-
-def recalled(y: Float[Tensor, "n N d"], U: Float[Tensor, "n M d"], f: Int[Tensor, "n N"]) -> float:
-    """The share of answers whose largest score is at the right output."""
-    return float(((y @ U.mT).argmax(-1) == f).double().mean())
 
 
 def _codebooks(draws: int, n: int, d: int, seed: int, name: str) -> Float[Tensor, "draws n d"]:

@@ -8,7 +8,7 @@ from engram.embeddings import directions
 from engram.models import Model, Simplified, Trace, Weights
 from engram.models.construct import plant, plant_bigram
 from engram.probes.attention import attention
-from engram.probes.recall import kl_W_F, memories, recall, scores_W_K1, scores_W_K2, scores_W_O2
+from engram.probes.recall import answers_W_F, kl_W_F, memories, recall, scores_W_K1, scores_W_K2, scores_W_O2
 from engram.tasks import Batch, Bigram
 
 MODEL, TASK = Simplified(d=1024, scale="unit", blocks=("attention", "attention", "linear")), Bigram(K=5, T=128)
@@ -55,11 +55,10 @@ def test_recall_counts_rows() -> None:
 def test_kl_of_W_F() -> None:
     """Zero where softmax(U W_F e_k) = π_b; the uniform start level 2.265 of the text where W_F = 0."""
     pi_b, everyone = TASK.table.bigram, np.ones(65, dtype=bool)
-    zero = {"E": torch.eye(65), "U": torch.eye(65), "W_F": torch.zeros(65, 65)}
+    zero = torch.zeros(65, 65)
     assert kl_W_F(zero, pi_b, everyone) == pytest.approx(2.265, abs=1e-3)
     log_pi_b = torch.from_numpy(np.log(np.maximum(pi_b, 1e-30)))
-    knows = {name: value.double() for name, value in zero.items()} | {"W_F": log_pi_b.T}
-    assert kl_W_F(knows, pi_b, everyone) == pytest.approx(0.0, abs=1e-9)
+    assert kl_W_F(log_pi_b, pi_b, everyone) == pytest.approx(0.0, abs=1e-9)
     only = np.arange(65) == 7
     assert kl_W_F(zero, pi_b, only) == pytest.approx(np.log(65) - TASK.table.row_entropies[7], abs=1e-6)
 
@@ -70,7 +69,9 @@ def test_planted_bigram_is_near_the_ceiling_of_its_probe() -> None:
     w = {name: directions("gaussian/d", 65, 4096, 0, name) for name in ("E", "U")}
     w["W_F"] = plant_bigram(w, TASK.table.bigram)
     assert model.names[-1] == "W_F"
-    assert kl_W_F(w, TASK.table.bigram, np.ones(65, dtype=bool)) < 0.1 * 2.265
+    answers = answers_W_F(model, w)
+    assert answers is not None
+    assert kl_W_F(answers, TASK.table.bigram, np.ones(65, dtype=bool)) < 0.1 * 2.265
 
 
 def test_attention_probes_by_hand() -> None:
@@ -80,9 +81,9 @@ def test_attention_probes_by_hand() -> None:
     first = np.array([[True, False, False, False, False]])
     batch = Batch(tokens, np.roll(tokens, -1), {"in_context": again, "first": first, "global": ~again & ~first})
     looks1, looks2 = [0, 0, 0, 1, 3], [0, 0, 1, 0, 2]  # where each position attends most
-    one_hot = [torch.eye(5)[looks][None] for looks in (looks1, looks2)]
+    one_hot = tuple(torch.eye(5)[looks][None, None] for looks in (looks1, looks2))
     x = torch.zeros(1, 5, 1)
-    trace = Trace(x, one_hot[0], one_hot[0], x, one_hot[1], one_hot[1], x, None, x)
+    trace = Trace({"embedding": x}, one_hot, one_hot, x, x)
     found = attention(trace, batch)
     assert found["attention.previous"] == 0.5  # after a trigger: t=1 looks at 0, t=3 looks at 1, not 2
     assert found["attention.induction"] == 0.5  # t=2 looks at 1 (after a), t=4 looks at 2 (after b)

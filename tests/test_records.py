@@ -22,7 +22,7 @@ from engram.execute import execute
 from engram.experiments import matching
 from engram.ledger import ledger
 from engram.models import Simplified
-from engram.probes.recall import kl_W_F, recall, scores_W_K2
+from engram.probes.recall import answers_W_F, kl_W_F, recall, scores_W_K2
 from engram.records import Record, Train
 from engram.records import writer as writer_module
 from engram.records.bundle import bundle
@@ -92,7 +92,9 @@ def test_fixed_triggers_reach_the_probes(tiny: Tiny, tmp_path: Path) -> None:
     assert record.rows[-1]["recall.W_K2"] == pytest.approx(recall(scores_W_K2(w, torch.tensor(triggers.tolist()))))
     asked = np.ones(65, dtype=bool)
     asked[triggers] = False
-    assert record.rows[-1]["kl.W_F"] == pytest.approx(kl_W_F(w, task.table.bigram, asked), rel=1e-5)
+    answers = answers_W_F(model, w)
+    assert answers is not None
+    assert record.rows[-1]["kl.W_F"] == pytest.approx(kl_W_F(answers, task.table.bigram, asked), rel=1e-5)
 
 
 def test_killed_at_random_points_and_resumed_gives_the_same_bytes(tiny: Tiny, tmp_path: Path) -> None:

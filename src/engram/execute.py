@@ -9,28 +9,22 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from engram.errors import EngramError, Interrupted
 from engram.learning import PATHS, Diverged, Moment, choose_path, train
 from engram.learning.bisection import bisection
 from engram.learning.paths import STORE_PATHS, search_path
-from engram.learning.reference import on
 from engram.learning.stores import written
-from engram.models import Simplified, Weights
+from engram.models import Weights
 from engram.models.stores import Written
-from engram.probes.attention import attention
-from engram.probes.recall import kl_W_F, memories
+from engram.probing import probe
 from engram.records import Check, Record, Search, Spec, Train
 from engram.records.files import Row
 from engram.records.record import initial_weights
 from engram.records.spec import run_id
 from engram.records.writer import Writer
-from engram.tasks import Batch, Bigram, Task
 from engram.tasks.association import Problem
-
-ATTENTION_SEQUENCES = 16
 
 
 def execute(
@@ -130,7 +124,7 @@ def measured_steps(
     """Every step of a training with its row: loss and accuracy of the fresh batch, and the probes that are due."""
     w, moments = _state(spec, state or {}, device)
     for moment in train(spec.task, spec.model, spec.plan, spec.seed, w, PATHS[path], start, moments):
-        yield moment, {"step": moment.step} | moment.metrics | probe(spec, moment.step, w)
+        yield moment, {"step": moment.step} | moment.metrics | probe(spec, moment.step, w, PATHS[path])
 
 
 def _state(spec: Train, stored: Weights, device: str) -> tuple[Weights, Weights]:
@@ -199,30 +193,6 @@ def _outcomes(spec: Search, n: int, path: str, stop: Callable[[], bool]) -> list
 def law_rows(spec: Check) -> Iterator[Row]:
     for index, values in enumerate(spec.function(draws=spec.draws, seed=spec.seed, **spec.sizes)):
         yield {"step": index} | values
-
-
-@torch.no_grad()
-def probe(spec: Train, step: int, w: Weights) -> dict[str, float]:
-    """The probes that are due at this step and make sense for this task and model."""
-    task, model, plan = spec.task, spec.model, spec.plan
-    if not isinstance(model, Simplified):
-        return {}
-    last, found = step == plan.steps, {}
-    triggers = task.fixed_triggers if isinstance(task, Bigram) else None
-    if last or step % plan.probe_every == 0:
-        found |= memories(w, triggers)
-        if "W_F" in w and isinstance(task, Bigram):
-            asked = ~np.isin(np.arange(task.N), [] if triggers is None else triggers)
-            found["kl.W_F"] = kl_W_F(w, task.table.bigram, asked)
-    if (last or step % plan.attention_every == 0) and {"in_context", "first"} <= set(task.groups):
-        batch = probe_batch(task, spec.seed)
-        found |= attention(model.forward(w, on(w["E"].device, batch.tokens)), batch)
-    return found
-
-
-def probe_batch(task: Task, seed: int) -> Batch:
-    """Sequences that training never sees: their step lies beyond any run."""
-    return task.sample(seed, 2**40, ATTENTION_SEQUENCES)
 
 
 def environment(device: str, path: str) -> dict[str, Any]:

@@ -40,7 +40,9 @@ class Plan(Value):
     trained         names of matrices; all others stay at their first values
     frozen_until    name → first step at which that matrix moves
     loss            a group of the task, or "all"; rows report the groups that the loss reads
-    probe_every     steps between recall probes; attention_every: between attention probes
+    probe_every     steps between recall probes
+    attention_every steps between attention probes, and between tests on other tasks
+    at_end          probes of the trained model, measured once in the last row (engram.probes has one file for each)
     """
 
     optimiser: SGD | Adam
@@ -51,6 +53,7 @@ class Plan(Value):
     loss: str = "in_context"
     probe_every: Annotated[int, Field(ge=1)] = 5
     attention_every: Annotated[int, Field(ge=1)] = 25
+    at_end: tuple[Literal["diagonals", "preference", "masses", "heads"], ...] = ()
     dtype: Literal["float32", "float64"] = "float32"
 
     @model_validator(mode="after")

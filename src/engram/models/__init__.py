@@ -2,5 +2,6 @@
 
 from engram.models.simplified import Simplified
 from engram.models.trace import Model, Trace, Weights
+from engram.models.transformer import Layer, Transformer
 
-__all__ = ["Model", "Simplified", "Trace", "Weights"]
+__all__ = ["Layer", "Model", "Simplified", "Trace", "Transformer", "Weights"]

@@ -59,10 +59,12 @@ class Simplified(Value):
         scores1, attention1, head1 = self._head(x0, w["W_K1"], w["W_V1"], w["W_O1"])
         x1 = x0 + head1
         scores2, attention2, head2 = self._head(x1, w["W_K2"], w["W_V2"], w["W_O2"])
-        x2 = x1 + head2
-        feed_forward = x2 @ w["W_F"].T if "W_F" in w else None
-        logits = (x2 if feed_forward is None else x2 + feed_forward) @ w["U"].T
-        return Trace(x0, scores1, attention1, x1, scores2, attention2, x2, feed_forward, logits)
+        x2, written = x1 + head2, {"embedding": x0, "head1": head1, "head2": head2}
+        if "W_F" in w:
+            written["W_F"] = x2 @ w["W_F"].T
+            x2 = x2 + written["W_F"]
+        scores, attention = (scores1[:, None], scores2[:, None]), (attention1[:, None], attention2[:, None])
+        return Trace(written, scores, attention, x2, x2 @ w["U"].T)
 
     def _head(
         self, x: Float[Tensor, "B T d"], W_K: Tensor, W_V: Tensor, W_O: Tensor

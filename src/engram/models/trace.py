@@ -17,18 +17,26 @@ Weights = dict[str, Tensor]
 class Trace:
     """Every named intermediate of a forward pass; nothing is hooked.
 
-    B sequences, T positions, d width, N tokens; axis `k` runs over keys (positions attended to).
+    B sequences, T positions, d width, N tokens, H heads; axis `k` runs over keys (positions attended to).
+    `written` says by name and in order what each part adds to the residual stream: "embedding" is e_{z_t} + p_t,
+    "head1" what the attention of layer 1 adds, "W_F…" what a feed-forward layer adds.
     """
 
-    x0: Float[Tensor, "B T d"]  # e_{z_t} + p_t
-    scores1: Float[Tensor, "B T k"]  # before softmax; −∞ above the diagonal
-    attention1: Float[Tensor, "B T k"]
-    x1: Float[Tensor, "B T d"]  # after layer 1
-    scores2: Float[Tensor, "B T k"]
-    attention2: Float[Tensor, "B T k"]
-    x2: Float[Tensor, "B T d"]  # after layer 2, before W_F
-    feed_forward: Float[Tensor, "B T d"] | None  # W_F x2
+    written: dict[str, Float[Tensor, "B T d"]]
+    scores: tuple[Float[Tensor, "B H T k"], ...]  # of each layer, before softmax; −∞ above the diagonal
+    attention: tuple[Float[Tensor, "B H T k"], ...]  # of each layer
+    x: Float[Tensor, "B T d"]  # the residual stream at its end: the sum of all that was written
     logits: Float[Tensor, "B T N"]
+
+    @property
+    def attention1(self) -> Float[Tensor, "B T k"]:
+        """Attention of layer 1, the mean over its heads."""
+        return self.attention[0].mean(dim=1)
+
+    @property
+    def attention2(self) -> Float[Tensor, "B T k"]:
+        """Attention of layer 2, the mean over its heads."""
+        return self.attention[1].mean(dim=1)
 
 
 @runtime_checkable

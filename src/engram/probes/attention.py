@@ -2,10 +2,11 @@
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from engram.models import Trace
+from engram.probes.attribution import share
 from engram.tasks import Batch
 
 
@@ -25,15 +26,11 @@ def attention(trace: Trace, batch: Batch) -> dict[str, float]:
     before = np.take_along_axis(batch.tokens, np.maximum(top2 - 1, 0), axis=1)
     follows_same = (before == batch.tokens) & (top2 >= 1)
     return {
-        "attention.previous": _share(looks_back, after_trigger),
-        "attention.induction": _share(follows_same, in_context),
-        "attention.chain": _share(np.take_along_axis(looks_back, top2, axis=1), in_context),
+        "attention.previous": share(looks_back, after_trigger),
+        "attention.induction": share(follows_same, in_context),
+        "attention.chain": share(np.take_along_axis(looks_back, top2, axis=1), in_context),
     }
 
 
 def _top(pattern: Tensor) -> Int[np.ndarray, "B T"]:
     return torch.argmax(pattern, dim=-1).cpu().numpy()
-
-
-def _share(hits: Bool[np.ndarray, "B T"], where: Bool[np.ndarray, "B T"]) -> float:
-    return float(hits[where].mean()) if where.any() else float("nan")

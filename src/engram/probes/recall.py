@@ -8,14 +8,43 @@ r"""Each matrix of the induction head read as a memory: scores between what it m
 Recall is the share of asked rows whose largest score is at the right answer.
 """
 
+from typing import TypeGuard
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engram.models import Weights
+from engram.models import Simplified, Transformer, Weights
 
 EARLY = 64  # "t < 64": the memory restricted to the first 64 positions
+
+
+def two_layers(model: object) -> TypeGuard[Simplified | Transformer]:
+    """Whether the model has the two layers of attention that the memories of an induction head live in."""
+    return isinstance(model, Simplified) or (isinstance(model, Transformer) and len(model.layers) >= 2)
+
+
+def as_simplified(model: Simplified | Transformer, w: Weights) -> Weights:
+    """The first two layers of a transformer under the names of `Simplified`, so that the same probes read it.
+
+    Query and key matrices count as one, W_Qᵀ W_K, over all heads; E and P are taken as the layers see them (normed).
+    """
+    if isinstance(model, Simplified):
+        return w
+    same = {name: w[name] for name in ("U", "W_V1", "W_O1", "W_V2", "W_O2")}
+    keys = {f"W_K{i}": w[f"W_Q{i}"].T @ w[f"W_K{i}"] if f"W_Q{i}" in w else w[f"W_K{i}"] for i in (1, 2)}
+    return same | keys | {"E": model.normed(w["E"]), "P": model.normed(w["P"])}
+
+
+def answers_W_F(model: Simplified | Transformer, w: Weights) -> Float[Tensor, "N N"] | None:
+    """Row k: the logits of the last feed-forward layer alone when it is shown e_k alone; None if there is none."""
+    if isinstance(model, Simplified):
+        return w["E"] @ w["W_F"].T @ w["U"].T if "W_F" in w else None
+    last = len(model.layers)
+    if f"W_F{last}" not in w:
+        return None
+    return model.normed(model.feed_forward(w, last, model.normed(w["E"]))) @ w["U"].T
 
 
 def scores_W_O2(w: Weights) -> Float[Tensor, "N N"]:
@@ -42,9 +71,9 @@ def recall(scores: Float[Tensor, "n n"]) -> float:
     return int((scores.argmax(dim=1) == right).sum()) / len(scores)
 
 
-def kl_W_F(w: Weights, bigram: Float[np.ndarray, "N N"], asked: Bool[np.ndarray, " N"]) -> float:
-    """Mean over the asked tokens k of KL(π_b(·|k) ‖ softmax(U W_F e_k)); 0 if W_F alone knows the bigram."""
-    log_p = (w["E"] @ w["W_F"].T @ w["U"].T).cpu().double().log_softmax(dim=1).numpy()
+def kl_W_F(answers: Float[Tensor, "N N"], bigram: Float[np.ndarray, "N N"], asked: Bool[np.ndarray, " N"]) -> float:
+    """Mean over the asked tokens k of KL(π_b(·|k) ‖ softmax(answers of W_F to k)); 0 if W_F alone knows the bigram."""
+    log_p = answers.cpu().double().log_softmax(dim=1).numpy()
     log_pi_b = np.log(np.where(bigram > 0, bigram, 1.0))
     kl = np.sum(bigram * (log_pi_b - log_p), axis=1)
     return float(kl[asked].mean()) if asked.any() else float("nan")

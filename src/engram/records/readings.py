@@ -25,6 +25,20 @@ def birth(record: Record, column: str, level: float = 0.5) -> int | None:
     return int(above[0]) if len(above) else None
 
 
+def reached(record: Record, column: str, level: float, width: int = 10) -> float:
+    """The first step at which the mean over the last `width` steps is above the level; NaN if it never is."""
+    steps, values = record.curve(column)
+    means = np.convolve(values, np.full(width, 1 / width), mode="valid") if len(values) >= width else np.array([])
+    above = np.flatnonzero(means > level)
+    return float(steps[above[0] + width - 1]) if len(above) else float("nan")
+
+
+def value_at(record: Record, column: str, step: int) -> float:
+    """The last value measured up to and with a step."""
+    steps, values = record.curve(column)
+    return float(values[steps <= step][-1])
+
+
 def late_mean(record: Record, column: str, step: int, width: int = 30) -> float:
     """Mean over the last `width` steps up to and with `step`, which must have been measured."""
     steps, values = record.curve(column)

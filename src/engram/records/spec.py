@@ -11,22 +11,25 @@ from pydantic import Field, InstanceOf, model_validator
 
 from engram.errors import EngramError, did_you_mean
 from engram.learning import FullBatch, Plan
+from engram.models import Transformer
 from engram.models.stores import Learner, Written
 from engram.models.trace import Architecture
+from engram.probes.recall import two_layers
 from engram.records.encode import TAGS, decode, digest_of, encode, user_code
-from engram.tasks import Association, Task
+from engram.tasks import Association, Bigram, Task
 from engram.values import Value
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Train(Value):
-    """One training: a task, a model, a plan, a seed."""
+    """One training: a task, a model, a plan, a seed; and tasks on which it is tested but never trained, by name."""
 
     task: InstanceOf[Task]
     model: InstanceOf[Architecture]
     plan: Plan
     seed: Seed = 0
+    tests: dict[str, InstanceOf[Task]] = {}
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "Train":
@@ -34,9 +37,22 @@ class Train(Value):
             if not isinstance(part, Value):
                 raise ValueError(f"{field}: {type(part).__name__} must be a frozen engram.Value to be stored")
         _known("plan.loss", self.plan.loss, (*self.task.groups, "all"))
+        for name, test in self.tests.items():
+            if not isinstance(test, Value) or test.N != self.task.N or test.T > self.task.T:
+                raise ValueError(f"tests: {name!r} must be a frozen task with N={self.task.N} and T ≤ {self.task.T}")
+            _known(f"tests.{name}", self.plan.loss, (*test.groups, "all"))
         for name in self.plan.trained:
             _known("plan.trained", name, self.model.names)
+        for name in self.plan.at_end:
+            self._suits(name)
         return self
+
+    def _suits(self, probe: str) -> None:
+        """Probes at the end read an induction head on the bigram task."""
+        if not (isinstance(self.task, Bigram) and two_layers(self.model)):
+            raise ValueError(f"plan.at_end: {probe!r} needs the task Bigram and a model with two layers of attention")
+        if probe == "heads" and not isinstance(self.model, Transformer):
+            raise ValueError("plan.at_end: 'heads' needs a Transformer; Simplified has one head a layer")
 
     @property
     def steps(self) -> int:

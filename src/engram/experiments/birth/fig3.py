@@ -1,0 +1,96 @@
+"""Fig. 3: freezing layers until step 300 shows which memory must be learned before which.
+
+The simplified model without W_F, loss on in-context positions only, K=5 random triggers, uniform outputs, lr 0.2. Four
+schedules freeze W_O2, both key matrices, W_K2 or W_K1 until step 300; the fifth trains everything from the start.
+
+    engram run birth.fig3 --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from math import log
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.birth import PAPER, SIZES, sgd, split
+from engram.learning import Plan
+from engram.models import Simplified
+from engram.records import Claim, Measure, Record, Train
+from engram.records.readings import late_mean, reached, value_at
+from engram.tasks import Bigram
+
+TIMES = "quick 2 min a seed, paper 17 min a seed on 2 cores"
+SOURCE = f"{PAPER}, Fig. 3"
+CLAIMS = {
+    "birth.output-must-come-first": "W_O2 can and must be learned before the key matrices, but does not suffice.",
+    "birth.second-layer-before-first": "It is easier to learn W_K2 while W_K1 is frozen than the reverse.",
+    "birth.joint-is-faster": "Learning all memories together is faster than any schedule counted from its unfreezing.",
+}
+SCHEDULES = {
+    "joint": (),
+    "W_O2 frozen": ("W_O2",),
+    "W_K1, W_K2 frozen": ("W_K1", "W_K2"),
+    "W_K2 frozen": ("W_K2",),
+    "W_K1 frozen": ("W_K1",),
+}
+STEPS = {"smoke": (12, 6), "quick": (1000, 300), "paper": (1000, 300)}  # all, and frozen until
+EARLY = "recall.W_K1.t<64"
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+    return [_train(scale, frozen, seed) for frozen in SCHEDULES.values() for seed in seeds]
+
+
+def _train(scale: Scale, frozen: tuple[str, ...], seed: int) -> Train:
+    (T, d, batch), (steps, until) = SIZES[scale], STEPS[scale]
+    plan = Plan(optimiser=sgd(0.2), steps=steps, batch=batch, frozen_until=dict.fromkeys(frozen, until))
+    return Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed)
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    runs = split(records, schedule)
+    until = max(runs["W_O2 frozen"][0].train.plan.frozen_until.values())
+
+    def at_thaw(name: str, column: str) -> list[float]:
+        return [value_at(record, column, until) for record in runs[name]]
+
+    flat = [
+        Measure.over_seeds(f"W_O2 frozen: {column} at step {until}", at_thaw("W_O2 frozen", column), high=0.1)
+        for column in ("recall.W_K2", EARLY)
+    ]
+    alone = [late_mean(record, "accuracy.in_context", until) for record in runs["W_K1, W_K2 frozen"]]
+    learned = at_thaw("W_K1, W_K2 frozen", "recall.W_O2")
+    yield _claim(
+        "birth.output-must-come-first",
+        *flat,
+        Measure.over_seeds(f"W_K1, W_K2 frozen: recall.W_O2 at step {until}", learned, low=0.95),
+        Measure.over_seeds(f"W_K1, W_K2 frozen: in-context accuracy up to step {until}", alone, high=0.5),
+    )
+    second, first = at_thaw("W_K1 frozen", "recall.W_K2"), at_thaw("W_K2 frozen", EARLY)
+    gaps = [a - b for a, b in zip(second, first, strict=True)]
+    yield _claim(
+        "birth.second-layer-before-first",
+        Measure.over_seeds(f"recall of W_K2 (W_K1 frozen) minus W_K1 t<64 (W_K2 frozen) at step {until}", gaps, low=0),
+    )
+    yield _claim("birth.joint-is-faster", *(_slower(name, runs, until) for name in SCHEDULES if name != "joint"))
+
+
+def _slower(name: str, runs: dict[str, list[Record]], until: int) -> Measure:
+    """Log of a schedule's steps to accuracy 0.8, counted from its unfreezing, over those of joint training."""
+    frozen, joint = ([reached(r, "accuracy.in_context", 0.8) for r in runs[kind]] for kind in (name, "joint"))
+    ratios = [log(max(1.0, a - until) / b) for a, b in zip(frozen, joint, strict=True)]
+    return Measure.over_seeds(f"log of steps to accuracy 0.8: {name}, from step {until}, over joint", ratios, low=0)
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.birth import schedules
+
+    return schedules(split(records, schedule))
+
+
+def schedule(spec: Train) -> str:
+    frozen = tuple(sorted(spec.plan.frozen_until))
+    return next(name for name, names in SCHEDULES.items() if tuple(sorted(names)) == frozen)
+
+
+def _claim(id: str, *measures: Measure) -> Claim:
+    return Claim(id, CLAIMS[id], SOURCE, measures)

@@ -1,0 +1,148 @@
+r"""The general transformer: any number of layers and heads, with or without feed-forward layers and layer norms.
+
+    x = e_{z_t} + p_t;   for every layer i:   x ← x + attention_i(n(x)),   x ← x + feed_forward_i(n(x))
+    logits = U n(x)
+
+    attention      Σ_h W_O[:, h] Σ_{s≤t} a_ts W_V[h] x_s,    a_t· = softmax_s( W_Q[h] x_t · W_K[h] x_s / √d_h )
+    feed_forward   W_F x  (linear)   or   W_F ReLU(W_I x)  (mlp)
+
+n is the layer norm (x − mean)/σ or nothing. It has no gain and no shift of its own: a gain is a factor of the matrices
+that read n(x). [h] takes the d_h = d/H rows (or columns) of head h. Blocks are sequential: the feed-forward layer reads
+what attention wrote. There are no biases.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import sqrt
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor
+from torch.nn.functional import layer_norm
+
+from engram.embeddings import Law, directions
+from engram.models.trace import Trace, Weights
+from engram.values import Value
+
+Head = tuple[int, int]  # layer and head, both counted from 1
+Blocked = Mapping[Head, Bool[Tensor, "B T k"]]
+
+
+class Layer(Value):
+    """Attention with H heads, then a feed-forward layer or none.
+
+    queries    matrix: W_Q is a matrix of its own; identity: W_Q = I, as in `Simplified` (one head only)
+    """
+
+    heads: Annotated[int, Field(ge=1)] = 1
+    queries: Literal["matrix", "identity"] = "matrix"
+    feed_forward: Literal["none", "linear", "mlp"] = "none"
+
+    @model_validator(mode="after")
+    def _identity_is_one_head(self) -> "Layer":
+        if self.queries == "identity" and self.heads > 1:
+            raise ValueError("queries: 'identity' needs heads=1; several heads have query matrices of their own")
+        return self
+
+
+class Transformer(Value):
+    """Width d, a tuple of layers, `hidden` units in every mlp; matrices of layer i end in its number, from 1.
+
+    scale        E, P          U, layers                      scores
+    standard     N(0, 1)       uniform on ±1/√(columns)       divided by √d_h
+    unit         N(0, 1/d)     N(0, 1/columns)                as they are
+
+    Which of them are trained is the plan's affair: with P in it positions are learned, without it random.
+    """
+
+    d: Annotated[int, Field(ge=1, le=16384)] = 128
+    layers: Annotated[tuple[Layer, ...], Field(min_length=1)] = (Layer(feed_forward="mlp"), Layer(feed_forward="mlp"))
+    hidden: Annotated[int, Field(ge=1)] = 512
+    norm: Literal["none", "pre"] = "none"
+    scale: Literal["standard", "unit"] = "standard"
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "Transformer":
+        for layer in self.layers:
+            if self.d % layer.heads:
+                raise ValueError(f"layers: {layer.heads} heads do not divide d={self.d}; change one of the two")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._shapes(1, 1))
+
+    def _shapes(self, N: int, T: int) -> dict[str, tuple[int, int]]:
+        d, shapes = self.d, {"E": (N, self.d), "P": (T, self.d), "U": (N, self.d)}
+        for i, layer in enumerate(self.layers, 1):
+            letters = "KVO" if layer.queries == "identity" else "QKVO"
+            shapes |= {f"W_{letter}{i}": (d, d) for letter in letters}
+            if layer.feed_forward == "linear":
+                shapes[f"W_F{i}"] = (d, d)
+            elif layer.feed_forward == "mlp":
+                shapes |= {f"W_I{i}": (self.hidden, d), f"W_F{i}": (d, self.hidden)}
+        return shapes
+
+    def init(self, N: int, T: int, seed: int) -> Weights:
+        """First values; each matrix has a stream of its own, the same as in `Simplified` where names agree."""
+        inputs: Law = "gaussian" if self.scale == "standard" else "gaussian/d"
+        layers: Law = "uniform/d" if self.scale == "standard" else "gaussian/d"
+        return {
+            name: directions(inputs if name in ("E", "P") else layers, rows, columns, seed, name)
+            for name, (rows, columns) in self._shapes(N, T).items()
+        }
+
+    def forward(self, w: Weights, tokens: Int[Tensor, "B T"], blocked: Blocked | None = None) -> Trace:
+        """`blocked` maps (layer, head) to a mask of edges t → s that this head may not use: a causal ablation."""
+        x = w["E"][tokens] + w["P"][: tokens.shape[1]]
+        written, scores, attention = {"embedding": x}, [], []
+        for i, layer in enumerate(self.layers, 1):
+            s, a, written[f"head{i}"] = self._attend(w, i, self.normed(x), blocked or {})
+            scores, attention = [*scores, s], [*attention, a]
+            x = x + written[f"head{i}"]
+            if layer.feed_forward != "none":
+                written[f"W_F{i}"] = self.feed_forward(w, i, self.normed(x))
+                x = x + written[f"W_F{i}"]
+        return Trace(written, tuple(scores), tuple(attention), x, self.normed(x) @ w["U"].T)
+
+    def normed(self, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+        return layer_norm(x, (self.d,)) if self.norm == "pre" else x
+
+    def feed_forward(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+        """What the feed-forward layer of layer i answers to x."""
+        return ((x @ w[f"W_I{i}"].T).relu() if f"W_I{i}" in w else x) @ w[f"W_F{i}"].T
+
+    def _attend(
+        self, w: Weights, i: int, x: Float[Tensor, "B T d"], blocked: Blocked
+    ) -> tuple[Float[Tensor, "B H T k"], Float[Tensor, "B H T k"], Float[Tensor, "B T d"]]:
+        """Scores and attention of every head of layer i, and what they write together."""
+        queries = x @ w[f"W_Q{i}"].T if f"W_Q{i}" in w else x
+        q, k, v = (self._split(y, i) for y in (queries, x @ w[f"W_K{i}"].T, x @ w[f"W_V{i}"].T))
+        T, temperature = x.shape[1], sqrt(q.shape[-1]) if self.scale == "standard" else 1.0
+        future = torch.full((T, T), -torch.inf, dtype=x.dtype, device=x.device).triu(1)
+        scores = q @ k.mT / temperature + future
+        for (layer, head), edges in blocked.items():
+            if layer == i:
+                scores = _block(scores, head, edges)
+        attention = scores.softmax(dim=-1)
+        return scores, attention, (attention @ v).transpose(1, 2).flatten(2) @ w[f"W_O{i}"].T
+
+    def _split(self, y: Float[Tensor, "B T d"], i: int) -> Float[Tensor, "B H T dh"]:
+        return y.unflatten(-1, (self.layers[i - 1].heads, -1)).transpose(1, 2)
+
+    def heads(self) -> Iterator[Head]:
+        return ((i, h) for i, layer in enumerate(self.layers, 1) for h in range(1, layer.heads + 1))
+
+    def without(self, w: Weights, head: Head) -> Weights:
+        """Weights in which one head writes nothing: its columns of W_O are zero."""
+        (i, h), d_h = head, self.d // self.layers[head[0] - 1].heads
+        W_O = w[f"W_O{i}"].clone()
+        W_O[:, (h - 1) * d_h : h * d_h] = 0
+        return w | {f"W_O{i}": W_O}
+
+
+def _block(scores: Float[Tensor, "B H T k"], head: int, edges: Bool[Tensor, "B T k"]) -> Float[Tensor, "B H T k"]:
+    """−∞ at the blocked edges of one head. A query needs one key that is left to it, or its attention is no number."""
+    which = torch.arange(1, scores.shape[1] + 1, device=scores.device) == head
+    return scores.masked_fill(edges[:, None] & which[:, None, None], -torch.inf)

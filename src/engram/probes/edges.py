@@ -1,0 +1,81 @@
+"""Edges of an induction circuit, the attention on them, and what a head loses without them: causal, not by eye."""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from engram.models import Trace, Transformer, Weights
+from engram.models.transformer import Blocked, Head
+from engram.tasks import Batch
+
+Edges = Bool[Tensor, "B T k"]
+
+
+def previous_edges(tokens: Tensor) -> Edges:
+    """t → t − 1."""
+    T = tokens.shape[1]
+    return torch.eye(T, dtype=torch.bool, device=tokens.device).roll(-1, 1).tril(-1).expand(len(tokens), T, T)
+
+
+def successor_edges(tokens: Tensor) -> Edges:
+    """t → s for every s ≤ t whose predecessor is the current token: where an induction head must look."""
+    same = tokens[:, :, None] == tokens.roll(1, 1)[:, None, :]  # [t, s]: z_t = z_{s−1}
+    same[:, :, 0] = False
+    return same.tril()
+
+
+def masses(trace: Trace, batch: Batch) -> dict[str, float]:
+    """Attention on the edges of the circuit (mean over heads), and the same for uniform attention: chance.
+
+    previous                layer 1 on t−1
+    successors.triggers     layer 2 on successors of earlier visits, at triggers in context
+    successors.others       the same at all other tokens that came before
+    """
+    tokens = torch.from_numpy(np.array(batch.tokens)).to(trace.x.device)
+    back, after = previous_edges(tokens), successor_edges(tokens)
+    asked = torch.from_numpy(batch.groups["in_context"]).to(trace.x.device)
+    others = after.any(dim=2) & torch.from_numpy(batch.groups["global"]).to(trace.x.device)
+    return (
+        _mass("previous", trace.attention1, back, back.any(dim=2))
+        | _mass("successors.triggers", trace.attention2, after, asked)
+        | _mass("successors.others", trace.attention2, after, others)
+    )
+
+
+def _mass(name: str, pattern: Float[Tensor, "B T k"], edges: Edges, asked: Bool[Tensor, "B T"]) -> dict[str, float]:
+    count = torch.arange(1, edges.shape[1] + 1, device=edges.device)
+    found, chance = (pattern * edges).sum(dim=2)[asked], (edges.sum(dim=2) / count)[asked]
+    return {f"mass.{name}": float(found.mean()), f"mass.{name}.chance": float(chance.mean())}
+
+
+@torch.no_grad()
+def effects(model: Transformer, w: Weights, batch: Batch) -> dict[str, float]:
+    """Loss in context that a head costs (nats more) when its edges are blocked, and when it writes nothing at all.
+
+    previous      edges t → t−1 of this head alone
+    successors    edges from t to successors of earlier visits of the current token
+    removed       the head's columns of W_O set to zero
+    """
+    tokens = torch.from_numpy(np.array(batch.tokens))
+    edges = {"previous": previous_edges(tokens), "successors": successor_edges(tokens)}
+    whole = _loss(model, w, batch)
+    found = {"effect.none": whole}
+    for head in model.heads():
+        name = f"L{head[0]}H{head[1]}"
+        for kind, blocked in edges.items():
+            found[f"effect.{kind}.{name}"] = _loss(model, w, batch, {head: blocked}) - whole
+        found[f"effect.removed.{name}"] = _loss(model, model.without(w, head), batch) - whole
+    return found
+
+
+def _loss(model: Transformer, w: Weights, batch: Batch, blocked: dict[Head, Edges] | None = None) -> float:
+    """Mean loss in context, a few sequences at a time."""
+    total, device = 0.0, w["E"].device
+    for part in torch.arange(len(batch.tokens)).split(8):
+        read = torch.from_numpy(batch.groups["in_context"][part])
+        here: Blocked = {head: edges[part].to(device) for head, edges in (blocked or {}).items()}
+        logits = model.forward(w, torch.from_numpy(batch.tokens[part]).to(device), here).logits.cpu()
+        targets = torch.from_numpy(batch.targets[part])
+        total += float(torch.nn.functional.cross_entropy(logits[read], targets[read], reduction="sum"))
+    return total / max(1, int(batch.groups["in_context"].sum()))

@@ -23,6 +23,7 @@ check: $(VENV)/.dev
 
 ledger: $(VENV)/.core
 	@$(BIN)/engram ledger --markdown > LEDGER.md
+	@$(BIN)/engram ledger --html docs/ledger.html --committed
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Engram needs Python 3.11 or newer: make PYTHON=python3.11 …") if sys.version_info < (3, 11) else None'

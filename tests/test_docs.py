@@ -15,6 +15,7 @@ from engram.ledger import ledger, markdown
 from engram.records import Record
 from engram.records.files import COMMITTED
 from engram.records.shelf import all_records
+from engram.show.ledger_page import page
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -57,8 +58,14 @@ def test_doctests() -> None:
     assert sum(result.failed for result in results) == 0
 
 
-def test_ledger_is_generated_from_committed_records() -> None:
-    assert (ROOT / "LEDGER.md").read_text() == markdown(ledger(matching(()), [COMMITTED]))
+def test_ledgers_are_generated_from_committed_records() -> None:
+    """Both files are those of `make ledger`, to the byte."""
+    entries = ledger(matching(()), [COMMITTED])
+    assert (ROOT / "LEDGER.md").read_text() == markdown(entries)
+    html = page(
+        [entry.to_json() for entry in entries], "the committed records", "engram ledger --html FILE --committed"
+    )
+    assert (ROOT / "docs/ledger.html").read_text() == html
 
 
 def test_committed_records_are_whole_and_small() -> None:

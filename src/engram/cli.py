@@ -144,7 +144,8 @@ def verify(*names: str, scale: str = "quick", json: bool = False) -> int:
         if missing:
             watch = watched(f"{experiment.name}, {scale} scale", "auto")
             api.run(experiment.name, scale, missing, watch=watch)
-    entries = _print_ledger(chosen, names, json)
+    entries = _entries(names, [home(), COMMITTED])
+    _print_ledger(entries, json)
     committed = {entry.id: entry.verdict for entry in ledger(chosen, [COMMITTED])}
     changed = [e.id for e in entries if committed[e.id] not in ("missing", e.verdict)]
     if changed:
@@ -153,47 +154,54 @@ def verify(*names: str, scale: str = "quick", json: bool = False) -> int:
 
 
 @app.command
-def ledger(*names: str, json: bool = False, markdown: bool = False) -> int:
+def ledger(
+    *names: str, html: Path | None = None, committed: bool = False, markdown: bool = False, json: bool = False
+) -> int:
     """The ledger from committed and local records; runs nothing.
 
     Parameters
     ----------
+    html
+        Write it into this file: one page with filters that opens offline.
+    committed
+        From the committed records only.
     markdown
-        LEDGER.md, from the committed records only.
+        Print it as LEDGER.md, always from the committed records only.
     """
-    from engram import experiments
-    from engram.ledger import ledger as decided
     from engram.ledger import markdown as as_markdown
-    from engram.records.files import COMMITTED
+    from engram.ledger import write_page
+    from engram.records.files import COMMITTED, home
 
-    if markdown and json:
-        raise EngramError("ledger: --markdown and --json are two answers; choose one")
-    chosen = list(experiments.matching(names))
-    if markdown:
-        print(as_markdown(decided(chosen, [COMMITTED])), end="")
+    if markdown and (json or html):
+        raise EngramError("ledger: --markdown goes neither with --json nor with --html; choose one")
+    only = committed or markdown
+    entries = _entries(names, [COMMITTED] if only else [home(), COMMITTED])
+    if html is not None:
+        command = " ".join(["engram ledger", *names, "--html FILE", *(["--committed"] if only else [])])
+        records = "the committed records" if only else "local and committed records"
+        path = write_page(html.resolve(), entries, records, command)
+        answer({"ledger": str(path)}) if json else print(f"ledger  {near(path)}")
+    elif markdown:
+        print(as_markdown(entries), end="")
     else:
-        _print_ledger(chosen, names, json)
+        _print_ledger(entries, json)
     return 0
 
 
-def _print_ledger(chosen: list[Any], names: Words, json: bool) -> list[Any]:
-    """Claims of the chosen experiments; where claims were named, only these."""
+def _entries(names: Words, homes: list[Path]) -> list[Any]:
+    """Claims of the experiments that are named; where claims are named, only these."""
+    from engram.experiments import matching
     from engram.ledger import ledger
-    from engram.records.files import COMMITTED, home
+
+    found = ledger(matching(names), homes)
+    return [e for e in found if not names or any(k.startswith(names) for k in (e.id, e.experiment.name))]
+
+
+def _print_ledger(entries: list[Any], json: bool) -> None:
     from engram.show.tables import print_claims
 
-    entries = ledger(chosen, [home(), COMMITTED])
-    wanted = [
-        e
-        for e in entries
-        if not names or any(known.startswith(n) for n in names for known in (e.id, e.experiment.name))
-    ]
-    claims = [entry.to_json() for entry in wanted]
-    if json:
-        answer({"claims": claims})
-    else:
-        print_claims(console(), claims)
-    return wanted
+    claims = [entry.to_json() for entry in entries]
+    answer({"claims": claims}) if json else print_claims(console(), claims)
 
 
 @app.command

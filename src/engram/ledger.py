@@ -2,20 +2,47 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
-from engram.experiments import LEAST_SEEDS, Experiment, Scale, known_scale
+from engram.experiments import Experiment, Scale, known_scale
 from engram.records import Claim, Measure, Record
+from engram.records.files import replace, writing_to
 from engram.records.shelf import all_records
 from engram.records.spec import run_id
+from engram.show.ledger_page import STATES, by_paper, page, remarks, state, tally
 from engram.show.tables import span
 
 LARGEST_SEED = 32
 Index = dict[str, Record]
+PAPERS = (
+    "Birth of a Transformer",
+    "Understanding factual recall",
+    "Smart, Bietti and Sengupta 2025",
+    "Ramsauer et al. 2021",
+    "Krotov and Hopfield 2016",
+    "Demircigil et al. 2017",
+    "Hopfield 1982",
+)
+TALKS, OTHER = "Talks and slides", "Other sources"
+OF_FOLDER = {"birth": "Birth of a Transformer"}  # for experiments whose source names no paper
+
+
+def paper_of(source: str, experiment: str) -> str:
+    """The paper that a source names first; talks count only where no paper is named.
+
+    >>> paper_of("talks, 'Capacity: intuition'; Understanding factual recall, Theorem 1", "memory.hebb-capacity")
+    'Understanding factual recall'
+    """
+    named = [paper for paper in PAPERS if paper in source]
+    if named:
+        return min(named, key=source.index)
+    talks = any(word in source for word in ("talks", "slides"))
+    return TALKS if talks else OF_FOLDER.get(experiment.partition(".")[0], OTHER)
 
 
 @dataclass(frozen=True)
@@ -36,8 +63,13 @@ class Entry:
         """The claim's verdict; it cannot agree on too few seeds, nor when a seed diverged."""
         if self.claim is None or self.scale is None:
             return "missing"
-        weak = self.diverged or not self.claim.has_seeds(LEAST_SEEDS[self.scale])
+        weak = self.diverged or not self.claim.has_seeds(self.experiment.least_seeds(self.scale))
         return "inconclusive" if weak and self.claim.verdict == "agrees" else self.claim.verdict
+
+    @property
+    def source(self) -> str | None:
+        """Where the sentence stands; without records what the experiment's file says of all its claims."""
+        return self.claim.source if self.claim else getattr(self.experiment.module, "SOURCE", None)
 
     @property
     def command(self) -> str:
@@ -52,7 +84,8 @@ class Entry:
         return numbers | {
             "id": self.id,
             "statement": self.statement,
-            "source": self.claim.source if self.claim else None,
+            "source": self.source,
+            "paper": paper_of(self.source or "", self.experiment.name),
             "experiment": self.experiment.name,
             "scale": self.scale,
             "verdict": self.verdict,
@@ -108,7 +141,7 @@ def _decided(experiment: Experiment, index: Index) -> list[Entry]:
     largest_first: list[Scale] = ["paper", "quick"]
     seeds = {scale: _ended_seeds(experiment, scale, index) for scale in largest_first}
     whole = {scale: [seed for seed, finished in seeds[scale].items() if finished] for scale in largest_first}
-    enough: list[Scale] = [scale for scale in largest_first if len(whole[scale]) >= LEAST_SEEDS[scale]]
+    enough: list[Scale] = [scale for scale in largest_first if len(whole[scale]) >= experiment.least_seeds(scale)]
     some: list[Scale] = [scale for scale in largest_first if whole[scale]]
     if not some:
         return [Entry(id, text, experiment) for id, text in experiment.statements.items()]
@@ -125,8 +158,10 @@ def missing_seeds(
     size = known_scale(scale)
     fresh = {id: record for id, record in _index(homes).items() if not record.stale}
     ended = {experiment: _ended_seeds(experiment, size, fresh) for experiment in experiments}
-    wanted = range(LEAST_SEEDS[size])
-    return [(experiment, [seed for seed in wanted if seed not in there]) for experiment, there in ended.items()]
+    return [
+        (experiment, [seed for seed in range(experiment.least_seeds(size)) if seed not in there])
+        for experiment, there in ended.items()
+    ]
 
 
 def _ended_seeds(experiment: Experiment, scale: Scale, index: Index) -> dict[int, bool]:
@@ -150,28 +185,51 @@ def _index(homes: Sequence[Path]) -> Index:
     return index
 
 
+def write_page(path: Path, entries: Sequence[Entry], records: str, command: str) -> Path:
+    """The ledger as one HTML file."""
+    if path.is_dir():
+        raise EngramError(f"ledger: {path} is a folder; name a file, as in --html ledger.html")
+    with writing_to(path.parent):
+        replace(path, page([entry.to_json() for entry in entries], records, command).encode())
+    return path
+
+
 def markdown(entries: Sequence[Entry]) -> str:
-    """LEDGER.md."""
-    head = "| claim | sentence | source | predicted | measured | 95 % interval | n | scale | verdict | command |"
-    lines = [head, "|" + "---|" * 10, *(row for entry in entries for row in _markdown_rows(entry.to_json()))]
-    return (
-        "# Ledger\n\nGenerated by `make ledger` from the committed records; do not edit.\n\n" + "\n".join(lines) + "\n"
+    """LEDGER.md: how many claims of each paper are in which state, then each claim with its measures."""
+    papers = by_paper([entry.to_json() for entry in entries])
+    head = (
+        "# Ledger\n\nGenerated by `make ledger` from the committed records; do not edit. "
+        "[docs/ledger.html](docs/ledger.html) is the same with filters and drawings; open it in a browser.\n\n"
     )
+    sections = (f"## {paper}\n\n" + "\n".join(map(_markdown_claim, claims)) for paper, claims in papers.items())
+    return head + "\n".join([_markdown_counts(papers), *sections])
 
 
-def _markdown_rows(entry: dict[str, Any]) -> list[str]:
-    """One line for each measure; the sentence stands on the first."""
-    rows = []
-    for i, part in enumerate(entry["measures"] or [dict.fromkeys(NUMBERS)]):
-        first = [f"`{entry['id']}`", entry["statement"], entry["source"]] if i == 0 else ["", "", ""]
-        verdict = f"{part['verdict'] or 'missing'}{' (stale)' if entry['stale'] else ''}"
-        numbers = [
-            f"{part['name']}: {span(part['predicted'])}",
-            part["measured"],
-            span(part["interval"]),
-            part["n"],
-        ]
-        rows.append(
-            "| " + " | ".join(map(str, [*first, *numbers, entry["scale"], verdict, f"`{entry['command']}`"])) + " |"
-        )
-    return rows
+def _markdown_counts(papers: dict[str, list[dict[str, Any]]]) -> str:
+    everything = [claim for claims in papers.values() for claim in claims]
+    rows = [[paper, len(claims), *tally(claims).values()] for paper, claims in [*papers.items(), ("all", everything)]]
+    return _markdown_table(["paper", "claims", *STATES], rows)
+
+
+def _markdown_claim(claim: dict[str, Any]) -> str:
+    """The claim's own verdict in its title: it may be weaker than that of its measures."""
+    facts = [f"Source: {claim['source'] or 'not stated'}", *([f"{claim['scale']} scale"] if claim["scale"] else [])]
+    lines = [_plain(claim["statement"]), _plain(" · ".join(facts)) + f" · `{claim['command']}`"]
+    lines += [f"**{_plain(sentence)}**" for sentence in remarks(claim)]
+    head = ["what is measured", "predicted", "measured", "95 % interval", "n", "verdict"]
+    rows = [
+        [m["name"], span(m["predicted"]), m["measured"], span(m["interval"]), m["n"], m["verdict"]]
+        for m in claim["measures"]
+    ]
+    title = f"### `{claim['id']}`: {state(claim)}\n\n"
+    return title + "\n\n".join(lines) + "\n" + (f"\n{_markdown_table(head, rows)}" if rows else "")
+
+
+def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *([_plain("–" if cell is None else str(cell)) for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _plain(text: str) -> str:
+    """Text whose signs Markdown must not read as its own."""
+    return re.sub(r"[|*`]|<(?=[a-zA-Z/!])", r"\\\g<0>", text)

@@ -51,6 +51,10 @@ class Experiment:
         """Claim id → sentence."""
         return getattr(self.module, "CLAIMS", {})
 
+    def least_seeds(self, scale: Scale) -> int:
+        """Seeds that a verdict needs; an experiment of long trainings may ask for fewer (SEEDS in its file)."""
+        return getattr(self.module, "SEEDS", {}).get(scale, LEAST_SEEDS[scale])
+
     def specs(self, scale: Scale, seeds: Iterable[int]) -> "list[Spec]":
         from engram.records import Spec
         from engram.records.encode import explain

@@ -17,14 +17,14 @@ Weights = dict[str, Tensor]
 class Trace:
     """Every named intermediate of a forward pass; nothing is hooked.
 
-    B sequences, T positions, d width, N tokens, H heads; axis `k` runs over keys (positions attended to).
-    `written` says by name and in order what each part adds to the residual stream: "embedding" is e_{z_t} + p_t,
-    "head1" what the attention of layer 1 adds, "W_F…" what a feed-forward layer adds.
+    B sequences, T positions, d width, N tokens, H heads, each layer its own number; axis `k` runs over keys (positions
+    attended to). `written` says by name and in order what each part adds to the residual stream: "embedding" is
+    e_{z_t} + p_t, "head1" what the attention of layer 1 adds, "W_F…" what a feed-forward layer adds.
     """
 
     written: dict[str, Float[Tensor, "B T d"]]
-    scores: tuple[Float[Tensor, "B H T k"], ...]  # of each layer, before softmax; −∞ above the diagonal
-    attention: tuple[Float[Tensor, "B H T k"], ...]  # of each layer
+    scores: tuple[Float[Tensor, "B _H T k"], ...]  # of each layer, before softmax; −∞ above the diagonal
+    attention: tuple[Float[Tensor, "B _H T k"], ...]  # of each layer
     x: Float[Tensor, "B T d"]  # the residual stream at its end: the sum of all that was written
     logits: Float[Tensor, "B T N"]
 

@@ -70,12 +70,13 @@ def effects(model: Transformer, w: Weights, batch: Batch) -> dict[str, float]:
 
 
 def _loss(model: Transformer, w: Weights, batch: Batch, blocked: dict[Head, Edges] | None = None) -> float:
-    """Mean loss in context, a few sequences at a time."""
+    """Mean loss in context, a few sequences at a time; no number where nothing is asked."""
     total, device = 0.0, w["E"].device
     for part in torch.arange(len(batch.tokens)).split(8):
-        read = torch.from_numpy(batch.groups["in_context"][part])
+        rows = part.numpy()  # NumPy takes a tensor that holds one index for a number and drops the axis
+        read, targets = torch.from_numpy(batch.groups["in_context"][rows]), torch.from_numpy(batch.targets[rows])
         here: Blocked = {head: edges[part].to(device) for head, edges in (blocked or {}).items()}
-        logits = model.forward(w, torch.from_numpy(batch.tokens[part]).to(device), here).logits.cpu()
-        targets = torch.from_numpy(batch.targets[part])
+        logits = model.forward(w, torch.from_numpy(batch.tokens[rows]).to(device), here).logits.cpu()
         total += float(torch.nn.functional.cross_entropy(logits[read], targets[read], reduction="sum"))
-    return total / max(1, int(batch.groups["in_context"].sum()))
+    asked = int(batch.groups["in_context"].sum())
+    return total / asked if asked else float("nan")

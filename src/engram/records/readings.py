@@ -28,9 +28,31 @@ def birth(record: Record, column: str, level: float = 0.5) -> int | None:
 def reached(record: Record, column: str, level: float, width: int = 10) -> float:
     """The first step at which the mean over the last `width` steps is above the level; NaN if it never is."""
     steps, values = record.curve(column)
-    means = np.convolve(values, np.full(width, 1 / width), mode="valid") if len(values) >= width else np.array([])
-    above = np.flatnonzero(means > level)
-    return float(steps[above[0] + width - 1]) if len(above) else float("nan")
+    return _first(steps, _running_mean(values, width) > level)
+
+
+def fallen(record: Record, column: str, share: float, floor: float, width: int = 10) -> float:
+    """The first step at which a column has made a share of its way from its first value down to the floor."""
+    steps, values = record.curve(column)
+    return _first(steps, _running_mean(values, width) < values[0] - share * (values[0] - floor))
+
+
+def _running_mean(values: np.ndarray, width: int) -> np.ndarray:
+    """Mean over the last `width` values, over fewer at the beginning."""
+    total = np.cumsum(values)
+    before = np.concatenate([np.zeros(min(width, len(values))), total[:-width]])
+    return (total - before) / np.minimum(np.arange(1, len(values) + 1), width)
+
+
+def _first(steps: np.ndarray, there: np.ndarray) -> float:
+    return float(steps[there][0]) if there.any() else float("nan")
+
+
+def mean_between(record: Record, column: str, begin: float, end: float) -> float:
+    """Mean over the measured steps between two shares of the training."""
+    steps, values = record.curve(column)
+    inside = (steps >= begin * record.train.steps) & (steps <= end * record.train.steps)
+    return float(values[inside].mean())
 
 
 def value_at(record: Record, column: str, step: int) -> float:

@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 
 from engram.models import Simplified
 from engram.records import Record, Train
-from engram.show.plots import attention_maps, birth_curves, curves, memory_maps
+from engram.show.attention import attention_maps
+from engram.show.plots import birth_curves, curves, memory_maps
 
 NAMES = ("curves", "memories", "attention")  # of a training of Simplified, in this order
 

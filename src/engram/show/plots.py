@@ -5,18 +5,17 @@ from functools import reduce
 from itertools import groupby
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.patches import Rectangle
 
 from engram.probes.recall import scores_W_K1, scores_W_K2, scores_W_O2
 from engram.records import Record
 from engram.records.readings import MEMORIES, birth
 from engram.show.style import COLOURS, INK, MUTED, house_style, visible
-from engram.tasks import Bigram, Task
+from engram.tasks import Bigram
 
 
 @house_style()
@@ -38,7 +37,7 @@ def birth_curves(records: Sequence[Record]) -> Figure:
     for ax in (top, bottom):
         ax.grid(axis="y")
         ax.set_xlim(0, spec.steps)
-    _headline(fig, f"Birth of an induction head: {describe(records)}; dashed: born (recall above 0.5)")
+    headline(fig, f"Birth of an induction head: {describe(records)}; dashed: born (recall above 0.5)")
     return fig
 
 
@@ -56,7 +55,7 @@ def curves(records: Sequence[Record]) -> Figure:
         ax.grid(axis="y")
         ax.legend(fontsize=8)
     axes[-1, 0].set_xlabel("training step")
-    _headline(fig, describe(records))
+    headline(fig, describe(records))
     return fig
 
 
@@ -78,14 +77,14 @@ def levels_by_size(
     return fig
 
 
-def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, label: str) -> None:
+def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, label: str, ls: str = "-") -> None:
     """Each seed as a faint line and their mean as a strong one."""
     measured = [record.curve(column) for record in records]
     for steps, values in measured if len(records) > 1 else []:
-        ax.plot(steps, values, color=colour, lw=0.7, alpha=0.3)
+        ax.plot(steps, values, color=colour, lw=0.7, alpha=0.3, ls=ls)
     shared = reduce(np.intersect1d, [steps for steps, _ in measured])
     mean = np.mean([values[np.isin(steps, shared)] for steps, values in measured], axis=0)
-    ax.plot(shared, mean, color=colour, lw=1.8, label=label)
+    ax.plot(shared, mean, color=colour, lw=1.8, label=label, ls=ls)
 
 
 def describe(records: Sequence[Record]) -> str:
@@ -113,19 +112,27 @@ def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], column: str) ->
     )
 
 
-def _headline(fig: Figure, text: str) -> None:
+def headline(fig: Figure, text: str) -> None:
     fig.suptitle(text, fontsize=9.5, color=MUTED, x=0.01, ha="left")
 
 
 @house_style()
 def memory_maps(record: Record, step: int | None = None) -> Figure:
     """The three memories in their association bases, as in Fig. 7: a memory that recalls is a bright diagonal."""
-    w, letters = record.model(step).weights, _letters(record)
     fig = Figure(figsize=(12.4, 4.3))
     axes = fig.subplots(1, 3)
-    image = _heat(axes[0], scores_W_O2(w).numpy(), "W_O2: the token to write", "token attended to", "token written")
-    _heat(axes[1], scores_W_K2(w).numpy(), "W_K2: the token to look for", "current token", "token before the key")
-    positions = _heat(
+    draw_maps(fig, axes, record, step)
+    at = record.snapshot_steps[-1] if step is None else step
+    headline(fig, f"Scores of every question (row) with every answer (column) at step {at}")
+    return fig
+
+
+def draw_maps(fig: Figure, axes: Sequence[Axes], record: Record, step: int | None = None) -> None:
+    """W_O2, W_K2 and W_K1 on three axes, on one scale."""
+    w, letters = record.model(step).weights, letters_of(record)
+    image = heat(axes[0], scores_W_O2(w).numpy(), "W_O2: the token to write", "token attended to", "token written")
+    heat(axes[1], scores_W_K2(w).numpy(), "W_K2: the token to look for", "current token", "token before the key")
+    positions = heat(
         axes[2], scores_W_K1(w).numpy(), "W_K1: the position to look at", "current position t", "position s"
     )
     T = len(w["P"])
@@ -134,17 +141,14 @@ def memory_maps(record: Record, step: int | None = None) -> Figure:
         for ax in axes[:2]:
             label_tokens(ax, letters, size=4.5)
     fig.colorbar(image, ax=axes, shrink=0.8, extend="both", pad=0.01, label="score / standard deviation of the panel")
-    at = record.snapshot_steps[-1] if step is None else step
-    _headline(fig, f"Scores of every question (row) with every answer (column) at step {at}")
-    return fig
 
 
-def _letters(record: Record) -> str | None:
+def letters_of(record: Record) -> str | None:
     task = record.train.task
     return task.table.alphabet if isinstance(task, Bigram) else None
 
 
-def _heat(ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, columns: str) -> AxesImage:
+def heat(ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, columns: str) -> AxesImage:
     """One diverging map centred at 0, in units of its spread, so that panels can share a scale."""
     spread = scores.std() or 1.0
     ax.set(title=title, ylabel=rows, xlabel=columns)
@@ -157,43 +161,3 @@ def label_tokens(ax: Axes, letters: Sequence[str], size: float) -> None:
     ax.set_xticks(range(len(marks)), marks, fontsize=size)
     ax.set_yticks(range(len(marks)), marks, fontsize=size)
     ax.tick_params(length=0)
-
-
-@house_style()
-def attention_maps(record: Record, step: int | None = None, length: int = 44) -> Figure:
-    """Attention of both layers over a readable sequence, as in Fig. 2; boxes: where an induction head must look."""
-    tokens, in_context = readable_sequence(record.train.task, record.train.seed, length)
-    trace, letters = record.model(step)(tokens), _letters(record)
-    marks = [letters[z] if letters else str(z) for z in tokens]
-    previous = [(t, t - 1) for t in range(1, len(tokens))]
-    asked = np.flatnonzero(in_context).tolist()
-    successors = [(t, s) for t in asked for s in range(1, t + 1) if tokens[s - 1] == tokens[t]]
-    fig = Figure(figsize=(12.4, 6.6))
-    axes = fig.subplots(1, 2)
-    _attend(axes[0], trace.attention1[0].numpy(), marks, previous, "Layer 1: look at the previous position")
-    image = _attend(axes[1], trace.attention2[0].numpy(), marks, successors, "Layer 2: look after an earlier visit")
-    fig.colorbar(image, ax=axes, shrink=0.8, pad=0.01, label="attention")
-    _headline(fig, "Boxes: where an induction head must look (in layer 2 for triggers that came before)")
-    return fig
-
-
-def readable_sequence(task: Task, seed: int, length: int) -> tuple[Int[np.ndarray, " T"], Bool[np.ndarray, " T"]]:
-    """The beginning of an unseen sequence with many predictions in context and no token that repeats itself."""
-    batch = task.sample(seed, 2**41, 128)
-    length = min(length, task.T)
-    tokens, asked = batch.tokens[:, :length], batch.groups["in_context"][:, :length]
-    repeats = (tokens == batch.targets[:, :length]).sum(axis=1)
-    variety = np.array([len(set(sequence.tolist())) for sequence in tokens])
-    best = int(np.argmax(np.minimum(asked.sum(axis=1), 8) + 0.5 * variety - 4 * repeats))
-    return tokens[best], asked[best]
-
-
-def _attend(
-    ax: Axes, pattern: Float[np.ndarray, "T k"], marks: Sequence[str], boxes: Sequence[tuple[int, int]], title: str
-) -> AxesImage:
-    for t, s in boxes:
-        ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec="#D55E00", lw=0.7, alpha=0.8))
-    label_tokens(ax, marks, size=7.5)
-    ax.set(title=title, xlabel="attends to", ylabel="current token")
-    seen = np.tri(len(pattern), dtype=bool)
-    return ax.imshow(np.where(seen, pattern, np.nan), cmap="Blues", vmin=0, vmax=1)

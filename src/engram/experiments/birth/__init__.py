@@ -10,27 +10,28 @@ from engram.tasks import Bigram
 
 PAPER = "Birth of a Transformer"
 SIZES = {"smoke": (32, 16, 4), "quick": (128, 128, 128), "paper": (256, 128, 512)}  # T, d, batch
+STEPS = {"smoke": 12, "quick": 500, "paper": 500}  # of Figs. 4–7
 
 
 def sgd(lr: float) -> SGD:
-    """The optimiser of every figure: only its rate changes."""
+    """The optimiser of every figure of the simplified model: only its rate changes."""
     return SGD(lr=lr, momentum=0.9, weight_decay=1e-4)
 
 
-def global_and_in_context(scale: Scale, steps: int, seed: int, **task: object) -> Train:
-    """Training of Figs. 4–7: all tokens count, W_F learns the global bigram beside the induction head."""
-    T, d, batch = SIZES[scale]
-    plan = Plan(
-        optimiser=sgd(1.0),
-        steps=steps,
-        batch=batch,
-        trained=("W_K1", "W_K2", "W_O2", "W_F"),
-        loss="all",
-        at_end=("diagonals", "preference"),
-    )
-    outputs = {law: Bigram(**{**task, "T": T, "outputs": law}) for law in ("uniform", "bigram")}  # type: ignore[arg-type]
-    model = Simplified(d=d, blocks=("attention", "attention", "linear"))
-    return Train(task=Bigram(T=T, **task), model=model, plan=plan, seed=seed, tests=outputs)  # type: ignore[arg-type]
+def all_tokens(scale: Scale, seed: int, task: Bigram) -> Train:
+    """Training of Figs. 4–7, lr 1: every token counts, and W_F learns the global bigram beside the induction head."""
+    _, d, batch = SIZES[scale]
+    trained = ("W_K1", "W_K2", "W_O2", "W_F")
+    plan = Plan(optimiser=sgd(1.0), steps=STEPS[scale], batch=batch, trained=trained, loss="all")
+    return Train(task=task, model=Simplified(d=d, blocks=("attention", "attention", "linear")), plan=plan, seed=seed)
+
+
+def three_triggers(scale: Scale, seed: int, outputs: str) -> Train:
+    """Training of Figs. 4 (center, right), 6 and 7: K=3 random triggers, tested with both laws of outputs."""
+    laws = {law: Bigram(K=3, T=SIZES[scale][0], outputs=law) for law in ("uniform", "bigram")}
+    spec = all_tokens(scale, seed, laws[outputs])
+    looks = {"at_end": ("diagonals", "preference")}
+    return spec.model_copy(update={"plan": spec.plan.model_copy(update=looks), "tests": laws})
 
 
 def split(records: Sequence[Record], kind: Callable[[Train], str]) -> dict[str, list[Record]]:

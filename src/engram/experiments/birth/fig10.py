@@ -1,0 +1,63 @@
+"""Fig. 10: with everything trained, a ReLU layer instead of W_F and layer norms, the same memories are born.
+
+Two layers, one head each with query matrices of its own, a ReLU layer of 4d units after the second, layer norm before
+every block and at the end; embeddings, positions and readout are trained too. K=3 random triggers, uniform outputs,
+loss on all tokens. The paper does not state its optimiser here; this is Adam with lr 0.003.
+
+    engram run birth.fig10 --seeds 3
+"""
+
+from collections.abc import Iterator, Sequence
+from math import log
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.birth import PAPER, SIZES
+from engram.learning import Adam, Plan
+from engram.models import Layer, Transformer
+from engram.records import Claim, Measure, Record, Train
+from engram.records.readings import late_mean, reached
+from engram.tasks import Bigram
+
+TIMES = "quick 3 min a seed, paper 1 h a seed on 2 cores"
+SOURCE = f"{PAPER}, Fig. 10"
+CLAIMS = {"birth.full-architecture": "With everything trained, ReLU layer and layer norms, the same memories are born."}
+SEEDS = {"quick": 3}
+STEPS = {"smoke": 6, "quick": 500, "paper": 1000}
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+    T, d, batch = SIZES[scale]
+    model = Transformer(d=d, hidden=4 * d, layers=(Layer(), Layer(feed_forward="mlp")), norm="pre")
+    plan = Plan(optimiser=Adam(lr=0.003), steps=STEPS[scale], batch=batch, trained=model.names, loss="all")
+    return [Train(task=Bigram(K=3, T=T), model=model, plan=plan, seed=seed) for seed in seeds]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    accuracy = [late_mean(r, "accuracy.in_context", r.train.steps) for r in records]
+    later = {
+        name: [log(_born(r, column) / _born(r, "recall.W_O2")) for r in records]
+        for name, column in {"W_K2": "recall.W_K2", "W_K1 (t<64)": "recall.W_K1.t<64"}.items()
+    }
+    yield Claim(
+        "birth.full-architecture",
+        CLAIMS["birth.full-architecture"],
+        SOURCE,
+        (
+            Measure.over_seeds("in-context accuracy, mean of the last 30 steps", accuracy, low=0.9),
+            *(
+                Measure.over_seeds(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", ratios, low=0)
+                for name, ratios in later.items()
+            ),
+        ),
+    )
+
+
+def _born(record: Record, column: str) -> float:
+    return max(1.0, reached(record, column, 0.5, width=1))
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.full import everything_trained
+
+    return everything_trained(records)

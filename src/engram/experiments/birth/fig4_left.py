@@ -1,0 +1,88 @@
+"""Fig. 4 left: global statistics are learned before the induction head, and the data decide how much later that comes.
+
+The simplified model with W_F, loss on all tokens, uniform outputs, lr 1. To the paper's four data laws a fifth is
+added: K=5 fixed to the five most frequent tokens, so that the rarity of triggers is not confounded with their number.
+
+    engram run birth.fig4-left --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from math import log
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.birth import PAPER, SIZES, all_tokens, split
+from engram.records import Claim, Measure, Record, Train
+from engram.records.readings import fallen
+from engram.tasks import Bigram, Task
+from engram.tasks.oracle import global_floor
+
+TIMES = "quick 2 min a seed, paper 22 min a seed on 2 cores"
+SOURCE = f"{PAPER}, Fig. 4 (left)"
+FIRST, SLOWS = "birth.global-before-in-context", "birth.data-slows"
+CLAIMS = {
+    FIRST: "Global bigram statistics are learned more quickly than the induction head.",
+    SLOWS: "Fewer triggers, rarer fixed triggers and random triggers slow down learning in context.",
+}
+HALF = "log of steps to half of the first loss in context"
+DATA = {
+    "K=1 fixed, most frequent": {"K": 1, "triggers": "fixed"},
+    "K=5 fixed, ranks 6–10": {"K": 5, "triggers": "fixed", "offset": 5},
+    "K=1 random": {"K": 1},
+    "K=5 random": {"K": 5},
+    "K=5 fixed, ranks 1–5": {"K": 5, "triggers": "fixed"},
+}
+SLOWER = (  # the slower, and what it is slower than: they differ in one thing
+    ("K=1 random", "K=5 random", "smaller K"),
+    ("K=1 fixed, most frequent", "K=5 fixed, ranks 1–5", "smaller K, fixed"),
+    ("K=5 fixed, ranks 6–10", "K=5 fixed, ranks 1–5", "rarer fixed triggers"),
+    ("K=5 random", "K=5 fixed, ranks 1–5", "random triggers"),
+    ("K=1 random", "K=1 fixed, most frequent", "random triggers, K=1"),
+)
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+    tasks = [Bigram(**fields, T=SIZES[scale][0]) for fields in DATA.values()]  # type: ignore[arg-type]
+    return [all_tokens(scale, seed, task) for task in tasks for seed in seeds]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    runs = split(records, law)
+    halves = {name: [fallen(r, "loss.in_context", 0.5, 0.0) for r in same] for name, same in runs.items()}
+    drops = {name: [_global_drop(r) for r in same] for name, same in runs.items()}
+    yield _claim(FIRST, {f"{name}: {HALF} over 80 % of the global drop": (halves[name], drops[name]) for name in runs})
+    yield _claim(SLOWS, {f"{why}: {HALF}, {a} over {b}": (halves[a], halves[b]) for a, b, why in SLOWER})
+
+
+def _claim(id: str, pairs: dict[str, tuple[list[float], list[float]]]) -> Claim:
+    return Claim(id, CLAIMS[id], SOURCE, tuple(_log_ratio(name, *pair) for name, pair in pairs.items()))
+
+
+def _log_ratio(name: str, later: Sequence[float], earlier: Sequence[float]) -> Measure:
+    return Measure.over_seeds(name, [log(a / max(1.0, b)) for a, b in zip(later, earlier, strict=True)], low=0)
+
+
+def _global_drop(record: Record) -> float:
+    return fallen(record, "loss.global", 0.8, floor_of(record.train.task))
+
+
+@lru_cache
+def floor_of(task: Task) -> float:
+    """The least global loss of a data law."""
+    assert isinstance(task, Bigram)
+    return global_floor(task, draws=1000).value
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.birth import losses_by_data
+
+    runs = split(records, law)
+    return losses_by_data(runs, {name: floor_of(same[0].train.task) for name, same in runs.items()})
+
+
+def law(spec: Train) -> str:
+    """The name of the data law of a training."""
+    task = spec.task
+    assert isinstance(task, Bigram)
+    return next(name for name, fields in DATA.items() if Bigram(**fields, T=task.T) == task)  # type: ignore[arg-type]

@@ -1,0 +1,65 @@
+"""Fig. 4 right: memories of all layers trained together: W_O2 and W_F compete, and the model chooses between them.
+
+The simplified model with W_F, loss on all tokens, K=3 random triggers, uniform outputs, lr 1: the uniform trainings of
+birth.fig4-center. W_F reads what the induction head wrote, so it takes over part of W_O2's work and both leave the
+estimates that the probes look for. `preference` asks at the end whom the model believes (engram.probes.attribution).
+
+    engram run birth.fig4-right --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.birth import PAPER, three_triggers
+from engram.records import Claim, Measure, Record, Train
+from engram.records.readings import mean_between
+
+TIMES = "quick 25 s a seed, paper 4 min a seed on 2 cores"
+SOURCE = f"{PAPER}, Fig. 4 (right) and section 3"
+CLAIMS = {
+    "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",
+    "birth.preference": "The model uses the token that the induction head retrieves when the bigram finds it unlikely.",
+}
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+    return [three_triggers(scale, seed, "uniform") for seed in seeds]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    lost = [early(r, "recall.W_O2") - late(r, "recall.W_O2") for r in records]
+    gained = [late(r, "kl.W_F") - early(r, "kl.W_F") for r in records]
+    yield _claim(
+        "birth.competition",
+        Measure.over_seeds("recall of W_O2 lost: 30–50 % of the steps minus last 10 %", lost, low=0),
+        Measure.over_seeds("KL of W_F grown (nats): last 10 % of the steps minus 30–50 %", gained, low=0),
+    )
+    unlikely, likely = ([r.rows[-1][f"preference.{kind}"] for r in records] for kind in ("unlikely", "likely"))
+    yield _claim(
+        "birth.preference",
+        Measure.over_seeds("follows the head where π_b finds its token unlikely (not in its top 3)", unlikely, low=0.5),
+        Measure.over_seeds(
+            "follows it less where it is the bigram's second or third choice: difference",
+            [u - v for u, v in zip(unlikely, likely, strict=True)],
+            low=0,
+        ),
+    )
+
+
+def early(record: Record, column: str) -> float:
+    return mean_between(record, column, 0.3, 0.5)
+
+
+def late(record: Record, column: str) -> float:
+    return mean_between(record, column, 0.9, 1.0)
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.birth import probes_together
+
+    return probes_together(records)
+
+
+def _claim(id: str, *measures: Measure) -> Claim:
+    return Claim(id, CLAIMS[id], SOURCE, measures)

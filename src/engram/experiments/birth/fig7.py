@@ -1,0 +1,48 @@
+"""Fig. 7: the trained memories, association by association: what is seen more often is stored more strongly.
+
+The uniform trainings of birth.fig4-center at their end. Strength is the score of the right answer, the diagonal of
+each map.
+
+    engram run birth.fig7 --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engram.experiments.birth import PAPER
+from engram.experiments.birth.fig4_right import specs
+from engram.records import Claim, Measure, Record
+
+__all__ = ["CLAIMS", "SOURCE", "TIMES", "claims", "figure", "specs"]
+
+TIMES = "the runs of birth.fig4-right: quick 25 s a seed, paper 4 min a seed on 2 cores"
+SOURCE = f"{PAPER}, Fig. 7"
+CLAIMS = {
+    "birth.memory-diagonals": "W_K2 is weaker for rare triggers, W_K1 for late positions; W_O2 is roughly uniform."
+}
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    last = [record.rows[-1] for record in records]
+
+    def uneven(name: str) -> list[float]:
+        return [row[f"diagonal.{name}.variation"] - row["diagonal.W_O2.variation"] for row in last]
+
+    frequency, position = ([row[f"diagonal.{name}"] for row in last] for name in ("W_K2.frequency", "W_K1.position"))
+    yield Claim(
+        "birth.memory-diagonals",
+        CLAIMS["birth.memory-diagonals"],
+        SOURCE,
+        (
+            Measure.over_seeds("rank correlation of strength in W_K2 with frequency π_u", frequency, low=0),
+            Measure.over_seeds("rank correlation of strength in W_K1 with position t", position, high=0),
+            Measure.over_seeds("coefficient of variation: W_K2 minus W_O2", uneven("W_K2"), low=0),
+            Measure.over_seeds("coefficient of variation: W_K1 minus W_O2", uneven("W_K1"), low=0),
+        ),
+    )
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.strengths import strengths_and_maps
+
+    return strengths_and_maps(records)

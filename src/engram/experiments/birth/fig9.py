@@ -1,0 +1,76 @@
+"""Fig. 9: one step on W_O2 already reads the output token out of a noisy average of the context.
+
+The one-step estimate classifies the next token by averages alone: R1 is the share of tokens k for which the mean input
+μ_k of the output memory at y = k, less the mean μ over all y, points most to its own direction W_V2 e_k (Appendix E).
+Attention is uniform. Expectations come from 1, 2, 4, … 64 batches of 32 sequences of 256 tokens, with K=5 random
+triggers and uniform outputs; more batches contain the earlier ones, and all widths see the same. A token that is never
+the answer in the batches counts as wrong. The paper gives curves without numbers: after a handful of batches, read as
+8, recall is asked to be above 0.9 at d=512, and above 0.5 at d=128.
+
+    engram run birth.fig9 --seeds 5
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.birth import PAPER
+from engram.records import Check, Claim, Measure, Record
+
+TIMES = "quick and paper the same, TODO"
+SOURCE = f"{PAPER}, Fig. 9 (Appendix E, effect of dimension)"
+CLAIMS = {
+    "birth.one-step-recall": "One step on W_O2 recalls the tokens after a handful of batches; more batches and "
+    "higher d recall more."
+}
+WIDTHS = (16, 32, 64, 128, 256, 512)
+BATCHES = {"smoke": 8, "quick": 64, "paper": 64}
+HANDFUL = 8  # 65 536 tokens
+LEAST = {512: 0.9, 128: 0.5}  # recall after a handful of batches, by width
+LOW, HIGH = 32, 256
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
+    draws = BATCHES[scale]
+    law = "one_step_bigram.recalls"
+    return [Check(law=law, sizes={"d": d}, draws=draws, seed=seed) for d in WIDTHS for seed in seeds]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    found = by_width(records, "recall")
+    most = max(found[LOW])
+    yield Claim(
+        "birth.one-step-recall",
+        CLAIMS["birth.one-step-recall"],
+        SOURCE,
+        (
+            *(
+                Measure.over_seeds(f"recall at d={d} after {HANDFUL} batches", found[d][HANDFUL], low=least)
+                for d, least in LEAST.items()
+            ),
+            *(_rise(f"recall at d={d}, {most} batches minus 1", found[d][1], found[d][most]) for d in (LOW, HIGH)),
+            *(
+                _rise(f"recall at {n} × 32 sequences, d={HIGH} minus d={LOW}", found[LOW][n], found[HIGH][n])
+                for n in (1, HANDFUL, most)
+            ),
+        ),
+    )
+
+
+def _rise(name: str, before: Sequence[float], after: Sequence[float]) -> Measure:
+    return Measure.over_seeds(name, [b - a for a, b in zip(before, after, strict=True)], low=0)
+
+
+def by_width(records: Sequence[Record], column: str) -> dict[int, dict[int, list[float]]]:
+    """Values over seeds, by width and by number of batches."""
+    found: dict[int, dict[int, list[float]]] = {}
+    for record in records:
+        for row in record.rows:
+            found.setdefault(record.check.sizes["d"], {}).setdefault(int(row["batches"]), []).append(row[column])
+    return found
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.dimension import one_step_figure
+
+    return one_step_figure(by_width(records, "recall"), by_width(records, "unseen")[LOW])

@@ -1,0 +1,137 @@
+"""Figures of "Birth of a Transformer": losses, accuracies and recalls over training, for several kinds of training."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from engram.records import Record
+from engram.records.readings import MEMORIES
+from engram.show.plots import describe, headline, seed_curves
+from engram.show.style import COLOURS, CYCLE, INK, MUTED, house_style
+
+Runs = dict[str, list[Record]]
+
+
+@house_style()
+def schedules(runs: Runs) -> Figure:
+    """Fig. 3: a column for each schedule, accuracy above, recalls below; a line where the frozen matrices thaw."""
+    fig, axes = _columns(runs, height_ratios=(1, 1.3))
+    for (name, same), top, bottom in zip(runs.items(), *axes, strict=True):
+        seed_curves(top, same, "accuracy.in_context", INK, "in-context accuracy")
+        recalls(bottom, same)
+        top.set_title(name if name == "joint" else f"{name} until {_thaw(same[0])}")
+        for ax in (top, bottom):
+            ax.axvline(_thaw(same[0]), color=MUTED, ls=":", lw=1.2) if _thaw(same[0]) else None
+        bottom.set_xlabel("training step")
+    axes[0][0].set_ylabel("in-context accuracy")
+    axes[1][0].set_ylabel("recall")
+    axes[1][0].legend(fontsize=8, loc="upper left")
+    headline(fig, f"Learning the induction head alone; dotted: the frozen matrices begin to move. {_first(runs)}")
+    return fig
+
+
+def _thaw(record: Record) -> int:
+    return max(record.train.plan.frozen_until.values(), default=0)
+
+
+def recalls(ax: Axes, records: Sequence[Record]) -> None:
+    """Recall of every memory; one that nothing competes with (a single fixed trigger) is left out."""
+    for column, name in MEMORIES.items():
+        if not np.isnan([record.column(column)[-1] for record in records]).any():
+            seed_curves(ax, records, column, COLOURS[column], name)
+    ax.set_ylim(0, 1.02)
+
+
+@house_style()
+def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
+    """Fig. 4 left: loss in context (solid) and global (dashed) for each law of the data; dotted: the global floor."""
+    fig = Figure(figsize=(8.2, 4.8))
+    ax = fig.subplots()
+    for (name, same), colour in zip(runs.items(), CYCLE, strict=False):
+        seed_curves(ax, same, "loss.in_context", colour, name)
+        seed_curves(ax, same, "loss.global", colour, "_", ls="--")
+        ax.axhline(floors[name], color=colour, ls=":", lw=0.8, alpha=0.8)
+    spec = next(iter(runs.values()))[0].train
+    ax.plot([], [], color=MUTED, ls="--", label="global loss")
+    ax.plot([], [], color=MUTED, ls=":", label="floor of the global loss")
+    ax.set(xlabel="training step", ylabel="loss (nats)", xlim=(0, spec.steps), ylim=(0, 5.2))
+    ax.set_title("Loss in context (solid) and global (dashed)")
+    ax.grid(axis="y")
+    ax.legend(fontsize=8.5, ncols=2)
+    headline(fig, _first(runs))
+    return fig
+
+
+@house_style()
+def memories_by_kind(runs: Runs, title: str) -> Figure:
+    """Figs. 5 and 6: one panel a memory, one line a kind of training."""
+    columns = {**MEMORIES, "kl.W_F": "W_F: KL to the bigram"}
+    fig = Figure(figsize=(3.0 * len(columns), 3.9))
+    axes = fig.subplots(1, len(columns), sharex=True)
+    for ax, (column, name) in zip(axes, columns.items(), strict=True):
+        for (kind, same), colour in zip(runs.items(), CYCLE, strict=False):
+            if not np.isnan(same[0].column(column)[-1]):  # a single fixed trigger has nothing to compete with
+                seed_curves(ax, same, column, colour, kind)
+        ax.set(title=name, xlabel="training step")
+        ax.set_ylim(*((0, 2.6) if column == "kl.W_F" else (0, 1.02)))
+        ax.grid(axis="y")
+    axes[0].set_ylabel("recall")
+    axes[-1].set_ylabel("nats")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(runs), fontsize=8.5)
+    headline(fig, f"{title}. {_first(runs)}")
+    return fig
+
+
+@house_style()
+def transfer(runs: Runs) -> Figure:
+    """Fig. 4 center: in-context accuracy on unseen sequences; colour says the training, line style the test."""
+    fig = Figure(figsize=(7.2, 4.6))
+    ax = fig.subplots()
+    for (trained, same), colour in zip(runs.items(), CYCLE, strict=False):
+        for tested, style in {"uniform": "-", "bigram": "--"}.items():
+            column = f"test.{tested}.accuracy.in_context"
+            seed_curves(ax, same, column, colour, f"trained on {trained}, tested on {tested}", ls=style)
+    ax.set(
+        xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.02), title="Outputs of training and of testing"
+    )
+    ax.grid(axis="y")
+    ax.legend(fontsize=9, loc="lower right")
+    headline(fig, _first(runs))
+    return fig
+
+
+@house_style()
+def probes_together(records: Sequence[Record]) -> Figure:
+    """Fig. 4 right: recalls on the left axis, KL of W_F on the right one, and accuracy above."""
+    fig = Figure(figsize=(7.2, 6.0))
+    top, ax = fig.subplots(2, 1, sharex=True, height_ratios=(1, 1.6))
+    seed_curves(top, records, "accuracy.in_context", INK, "in-context accuracy")
+    top.set(ylabel="in-context accuracy", ylim=(0, 1.02))
+    recalls(ax, records)
+    ax.set(xlabel="training step", ylabel="recall", title="Memories and W_F")
+    right = ax.twinx()
+    seed_curves(right, records, "kl.W_F", CYCLE[4], "W_F (right axis)")
+    right.set(ylabel="KL(π_b ‖ W_F) in nats", ylim=(0, 2.5))
+    right.spines["right"].set_visible(True)
+    lines = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+    ax.legend(lines, [str(line.get_label()) for line in lines], fontsize=8.5, loc="center right")
+    for panel in (top, ax):
+        panel.grid(axis="y")
+    headline(fig, describe(records))
+    return fig
+
+
+def _columns(runs: Runs, height_ratios: tuple[float, float]) -> tuple[Figure, list[list[Axes]]]:
+    fig = Figure(figsize=(3.1 * len(runs), 5.4))
+    axes = fig.subplots(2, len(runs), sharex=True, sharey="row", squeeze=False, height_ratios=height_ratios)
+    for ax in axes.flat:
+        ax.grid(axis="y")
+        ax.set_xlim(0, next(iter(runs.values()))[0].train.steps)
+    axes[0, 0].set_ylim(0, 1.02)
+    return fig, axes.tolist()
+
+
+def _first(runs: Runs) -> str:
+    return describe(next(iter(runs.values())))

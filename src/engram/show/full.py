@@ -1,0 +1,105 @@
+"""Figures of full transformers: how far one and two layers get, and what each head does."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from engram.records import Record
+from engram.show.attention import BOXES, draw_heads, draw_layers
+from engram.show.birth import Runs, recalls
+from engram.show.plots import describe, headline, seed_curves
+from engram.show.style import CYCLE, INK, MUTED, house_style
+
+LEVELS = {
+    "ceiling": "best predictor",
+    "bag": "best guess from the bag of tokens",
+    "stands_out": "token that stands out most in the bag",
+}
+
+
+@house_style()
+def one_and_two_layers(runs: Runs, levels: dict[str, list[dict[str, float]]]) -> Figure:
+    """Fig. 2: accuracy of one and two layers, and the attention of two layers where weights are kept."""
+    kept = {kind: next((r for r in runs[f"{kind}, 2 layers"] if r.snapshot_steps), None) for kind in levels}
+    maps = {kind: record for kind, record in kept.items() if record is not None}
+    fig = Figure(figsize=(12.4, 4.2 + 6.4 * len(maps)))
+    parts = fig.subfigures(1 + len(maps), 1, height_ratios=[4.2, *[6.4] * len(maps)], squeeze=False)[:, 0]
+    accuracies(parts[0].subplots(1, len(levels)), runs, levels)
+    for part, (kind, record) in zip(parts[1:], maps.items(), strict=True):
+        draw_layers(part, record, f"{kind} triggers. ")
+    first = next(iter(runs.values()))
+    headline(fig, f"{describe(first)}. {BOXES if maps else ''}")
+    return fig
+
+
+def accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, list[dict[str, float]]]) -> None:
+    """In-context accuracy of one and two layers, a panel for each kind of triggers; dashed: what theory allows."""
+    for ax, kind in zip(axes, levels, strict=True):
+        for layers, colour in (("2 layers", CYCLE[0]), ("1 layer", CYCLE[1])):
+            seed_curves(ax, runs[f"{kind}, {layers}"], "accuracy.in_context", colour, layers)
+        for (name, words), style in zip(LEVELS.items(), ("--", "-.", ":"), strict=True):
+            value = float(np.mean([row[name] for row in levels[kind]]))
+            ax.axhline(value, color=MUTED, ls=style, lw=1, label=f"{words}: {value:.2f}")
+        ax.set(title=f"{kind} triggers", xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.03))
+        ax.grid(axis="y")
+        ax.legend(fontsize=8, loc="lower right")
+
+
+@house_style()
+def everything_trained(records: Sequence[Record]) -> Figure:
+    """Fig. 10: losses, accuracy and recalls of a model in which everything moves."""
+    fig = Figure(figsize=(12.4, 3.9))
+    losses, accuracy, memories = fig.subplots(1, 3)
+    seed_curves(losses, records, "loss.in_context", CYCLE[0], "in context")
+    seed_curves(losses, records, "loss.global", CYCLE[1], "global")
+    losses.set(ylabel="loss (nats)", ylim=(0, None), title="Loss")
+    seed_curves(accuracy, records, "accuracy.in_context", INK, "in-context accuracy")
+    accuracy.set(ylabel="in-context accuracy", ylim=(0, 1.02), title="Accuracy")
+    recalls(memories, records)
+    memories.set(ylabel="recall", title="Memories")
+    for ax in (losses, accuracy, memories):
+        ax.set_xlabel("training step")
+        ax.grid(axis="y")
+    for ax in (losses, memories):
+        ax.legend(fontsize=8.5)
+    headline(fig, describe(records))
+    return fig
+
+
+@house_style()
+def heads(records: Sequence[Record], effects: dict[str, list[list[float]]]) -> Figure:
+    """Fig. 11: what each head's edges are worth, and its attention where weights are kept."""
+    shown = next((record for record in records if record.snapshot_steps), None)
+    fig = Figure(figsize=(12.4, 3.6 + (7.4 if shown else 0)))
+    parts = fig.subfigures(2 if shown else 1, 1, height_ratios=[3.6, 7.4][: 2 if shown else 1], squeeze=False)[:, 0]
+    effect_bars(parts[0].subplots(), effects, "What blocking the circuit's edges of one head costs")
+    if shown:
+        draw_heads(parts[1], shown, _titles(shown, effects, records.index(shown)))
+    headline(fig, f"{describe(records)}. {BOXES if shown else ''}")
+    return fig
+
+
+def _titles(record: Record, effects: dict[str, list[list[float]]], seed: int) -> dict[tuple[int, int], str]:
+    """Layer, head and what its edges are worth, in nats."""
+    by_layer = [by_seed[seed] for by_seed in effects.values()]
+    return {
+        (i, h): f"Layer {i}, head {h}: {value:+.2f} nats"
+        for i, values in enumerate(by_layer, 1)
+        for h, value in enumerate(values, 1)
+    }
+
+
+def effect_bars(ax: Axes, effects: dict[str, list[list[float]]], title: str) -> None:
+    """What blocking its edges costs, head by head; a dot a seed, heads in the order of their effect."""
+    for i, (name, by_seed) in enumerate(effects.items()):
+        ranked = np.array([sorted(values, reverse=True) for values in by_seed])
+        x = np.arange(1, ranked.shape[1] + 1) + 0.16 * (i - 0.5)
+        ax.bar(x, ranked.mean(axis=0), width=0.3, color=CYCLE[i], alpha=0.35, label=name)
+        for values in ranked:
+            ax.plot(x, values, "o", ms=4, color=CYCLE[i])
+    ax.set(title=title, xlabel="head, in the order of its effect", ylabel="loss in context without it (nats more)")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.grid(axis="y")
+    ax.legend(fontsize=8.5)

@@ -1,0 +1,84 @@
+r"""What can be predicted in context from how much: from a bag of tokens, and from the whole sequence.
+
+One layer of attention sees the current token and a bag of the tokens so far. Its counts n_j stand out where an output
+has been: if the current trigger came m times before, its output came m times more than usual. With n_j ~ Poisson(λ_j t),
+
+    log P(n | o = j) − log P(n | no output) = −m log(λ_j t) + log n_j! − log (n_j − m)!
+
+The best predictor of all knows the task. A token a that always had the same successor o is a trigger with probability
+
+    p = ρ_a/N / (ρ_a/N + (1 − ρ_a) Π π_b(successors | a)),      ρ_a the chance that a is a trigger
+
+and it predicts p 1_o + (1 − p) π_b(·|a). (The draws of different triggers are taken as independent.)
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import gammaln
+
+from engram.tasks import Batch, Bigram
+from engram.values import generator
+
+Guesses = Int[np.ndarray, "B T"]
+MANY = 4096  # sequences for rates and chances
+
+
+def in_context_levels(draws: int, seed: int, K: int, T: int, fixed: int) -> Iterator[dict[str, float]]:
+    """In-context accuracy of three predictors over `draws` sequences: the token that stands out most in the bag, the
+    best guess from the bag, and the best predictor."""
+    task = Bigram(K=K, T=T, triggers="fixed" if fixed else "random")
+    batch = task.sample(seed, 0, draws)
+    read = batch.groups["in_context"]
+    guesses = {"stands_out": stands_out, "bag": bag_guess, "ceiling": best_guess}
+    yield {name: float((guess(task, batch) == batch.targets)[read].mean()) for name, guess in guesses.items()}
+
+
+def counts(tokens: Int[np.ndarray, "B T"], N: int) -> Float[np.ndarray, "B T N"]:
+    """How often each token has come up to and with t."""
+    return np.cumsum(np.eye(N)[tokens], axis=1)
+
+
+def usual(task: Bigram) -> Float[np.ndarray, "T N"]:
+    """λ_j t: how often each token comes in t tokens of the task, on average."""
+    seen = np.bincount(task.sample(0, 2**40, MANY).tokens.ravel(), minlength=task.N)
+    return np.maximum(seen, 0.5) / seen.sum() * np.arange(1, task.T + 1)[:, None]
+
+
+def stands_out(task: Bigram, batch: Batch) -> Guesses:
+    """The token that came most often beyond what is usual."""
+    return np.argmax(counts(batch.tokens, task.N) - usual(task), axis=2)
+
+
+def bag_guess(task: Bigram, batch: Batch) -> Guesses:
+    """The likeliest output of the current token, given the counts of all tokens so far."""
+    n = counts(batch.tokens, task.N)
+    m = np.take_along_axis(n, batch.tokens[:, :, None], axis=2) - 1  # earlier visits
+    gain = -m * np.log(usual(task)) + gammaln(n + 1) - gammaln(np.maximum(n - m, 0) + 1)
+    return np.argmax(np.where(n >= m, gain, -np.inf), axis=2)
+
+
+def best_guess(task: Bigram, batch: Batch) -> Guesses:
+    """The likeliest next token, given everything; the current token's earlier successors are all that matters."""
+    (B, T), N = batch.tokens.shape, task.N
+    log_pi_b, rho = np.log(np.maximum(task.table.bigram, 1e-12)), chance_of_trigger(task)
+    output, alone, visited = np.zeros((B, N), dtype=int), np.zeros((B, N)), np.zeros((B, N), dtype=bool)
+    guess, b = np.empty((B, T), dtype=int), np.arange(B)
+    for t in range(T):
+        a, y = batch.tokens[:, t], batch.targets[:, t]
+        odds = np.log(rho[a] / N) - np.log1p(-rho[a]) - alone[b, a]
+        p = np.where(visited[b, a], 1 / (1 + np.exp(-odds)), 0.0)
+        law = (1 - p)[:, None] * task.table.bigram[a]
+        law[b, output[b, a]] += p
+        guess[:, t] = law.argmax(axis=1)
+        differs = visited[b, a] & (output[b, a] != y)
+        alone[b, a] += np.where(differs, np.inf, log_pi_b[a, y])  # two different successors: no trigger
+        output[b, a], visited[b, a] = np.where(visited[b, a], output[b, a], y), True
+    return guess
+
+
+def chance_of_trigger(task: Bigram) -> Float[np.ndarray, " N"]:
+    """ρ: how often each token is a trigger; kept away from 0 and 1, so that odds are numbers."""
+    drawn = task.draw_triggers(generator(0, "chance"), MANY)
+    return np.clip(np.bincount(drawn.ravel(), minlength=task.N) / MANY, 1e-9, 1 - 1e-9)

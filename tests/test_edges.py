@@ -1,0 +1,356 @@
+"""Laws of the probes that look at attention, attribution and strengths, and of the columns they become in a record."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram.embeddings import directions
+from engram.errors import EngramError
+from engram.execute import execute
+from engram.learning.reference import gradients
+from engram.models import Layer, Simplified, Trace, Transformer, Weights
+from engram.models.construct import plant
+from engram.probes.attribution import attribution, preference, retrieved, through_W_F
+from engram.probes.diagonals import diagonals, strengths
+from engram.probes.edges import effects, masses, previous_edges, successor_edges
+from engram.probes.recall import answers_W_F, as_simplified, memories, two_layers
+from engram.probing import TEST_SEQUENCES, unseen
+from engram.records import Train
+from engram.records.encode import build, decode, digest_of, encode
+from engram.tasks import Batch, Bigram
+from engram.values import Value
+
+TASK = Bigram(K=5, T=64, no_repeat=True)
+LINEAR = ("attention", "attention", "linear")
+IDENTITY = (Layer(queries="identity"), Layer(queries="identity", feed_forward="linear"))
+CIRCUIT = Transformer(d=1024, scale="unit", layers=IDENTITY)
+MATRICES = tuple(Layer(feed_forward=layer.feed_forward) for layer in IDENTITY)
+Tiny = Callable[..., Train]
+
+
+def doubles(model: Simplified | Transformer, task: Bigram, seed: int = 0) -> Weights:
+    return {name: value.double() for name, value in model.init(task.N, task.T, seed).items()}
+
+
+def sampled(task: Bigram, B: int) -> tuple[Batch, torch.Tensor]:
+    batch = task.sample(0, 0, B)
+    return batch, torch.from_numpy(batch.tokens)
+
+
+@pytest.fixture(scope="module")
+def planted() -> Weights:
+    """An induction head written by hand; W_O2 is large enough for the head to decide the prediction."""
+    w = plant(Simplified(d=1024, scale="unit", blocks=LINEAR), TASK.N, TASK.T, seed=0, sharpness=100.0)
+    return w | {"W_O2": 10 * w["W_O2"], "W_F2": w["W_F"]}
+
+
+def test_edges_by_hand() -> None:
+    """a b a a: each looks back at its neighbour; the third looks at b, the fourth at b and at itself."""
+    tokens = torch.tensor([[7, 4, 7, 7]])
+    assert previous_edges(tokens)[0].nonzero().tolist() == [[1, 0], [2, 1], [3, 2]]
+    assert successor_edges(tokens)[0].nonzero().tolist() == [[2, 1], [3, 1], [3, 3]]
+
+
+@given(B=st.integers(1, 3), T=st.integers(1, 9), N=st.integers(1, 4), seed=st.integers(0, 999))
+@settings(max_examples=50, deadline=None)
+def test_edges_are_what_a_loop_finds(B: int, T: int, N: int, seed: int) -> None:
+    tokens = np.random.default_rng(seed).integers(0, N, (B, T))
+    back, after = np.zeros((B, T, T), dtype=bool), np.zeros((B, T, T), dtype=bool)
+    for b in range(B):
+        for t in range(T):
+            for s in range(1, t + 1):
+                back[b, t, s - 1] = s == t
+                after[b, t, s] = tokens[b, s - 1] == tokens[b, t]
+    assert np.array_equal(previous_edges(torch.from_numpy(tokens)).numpy(), back)
+    assert np.array_equal(successor_edges(torch.from_numpy(tokens)).numpy(), after)
+
+
+def test_masses_by_hand() -> None:
+    """a b a b a with trigger a: attention that is written down is read back, mean over two heads."""
+    tokens = np.array([[0, 1, 0, 1, 0]])
+    again, first = np.array([[False, False, True, False, True]]), np.array([[True, False, False, False, False]])
+    batch = Batch(tokens, np.roll(tokens, -1), {"in_context": again, "first": first, "global": ~again & ~first})
+    looks = [([0, 0, 1, 1, 3], [0, 0, 1, 2, 3]), ([0, 0, 1, 0, 2], [0, 0, 1, 2, 2])]  # of layer 1, 2; of head 1, 2
+    patterns = tuple(torch.stack([torch.eye(5)[head] for head in layer])[None] for layer in looks)
+    x = torch.zeros(1, 5, 1)
+    assert masses(Trace({"embedding": x}, patterns, patterns, x, x), batch) == pytest.approx({
+        "mass.previous": 7 / 8,  # four positions, two heads; once 3 looks at 1
+        "mass.previous.chance": (1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 4,
+        "mass.successors.triggers": 1 / 2,  # t=2 looks at 1, t=4 at 2
+        "mass.successors.triggers.chance": (1 / 3 + 2 / 5) / 2,
+        "mass.successors.others": 1 / 2,  # t=3 looks at 0 with one head, at 2 with the other
+        "mass.successors.others.chance": 1 / 4,
+    })  # fmt: skip
+
+
+def test_masses_of_uniform_attention_are_chance() -> None:
+    """Without keys all scores are equal."""
+    model = Transformer(d=12, layers=(Layer(heads=2), Layer(heads=3)))
+    batch, tokens = sampled(TASK, 4)
+    w = doubles(model, TASK)
+    w |= {name: torch.zeros_like(w[name]) for name in ("W_K1", "W_K2")}
+    found = masses(model.forward(w, tokens), batch)
+    for name in ("previous", "successors.triggers", "successors.others"):
+        assert found[f"mass.{name}"] == pytest.approx(found[f"mass.{name}.chance"], rel=1e-6)
+
+
+def test_masses_of_a_planted_circuit_are_near_one(planted: Weights) -> None:
+    batch, tokens = sampled(TASK, 4)
+    found = masses(CIRCUIT.forward(planted, tokens), batch)
+    assert found["mass.previous"] > 0.99
+    assert min(found["mass.successors.triggers"], found["mass.successors.others"]) > 0.95
+    assert max(value for name, value in found.items() if name.endswith("chance")) < 0.2
+
+
+def test_ablations_find_the_planted_circuit(planted: Weights) -> None:
+    """Layer 1 needs t → t−1 and layer 2 the successors; without either, or the head, the answer is lost."""
+    found = effects(CIRCUIT, planted, TASK.sample(0, 0, 3))
+    assert found["effect.none"] < 0.1
+    assert found["effect.removed.L2H1"] == pytest.approx(np.log(65), abs=0.1)  # nothing is left but to guess
+    assert min(found[f"effect.{name}"] for name in ("previous.L1H1", "removed.L1H1", "successors.L2H1")) > np.log(65)
+    assert max(abs(found[f"effect.{name}"]) for name in ("successors.L1H1", "previous.L2H1")) < 0.1
+
+
+@pytest.mark.parametrize("B", [1, 9])
+def test_an_idle_head_has_no_effect(B: int) -> None:
+    """A model of twice the width whose second heads see only the empty half: the first heads do all there is to do."""
+    model, task = Transformer(d=10, layers=(Layer(), Layer())), Bigram(K=5, T=32, triggers="fixed")
+    double = Transformer(d=20, layers=(Layer(heads=2), Layer(heads=2)))
+    w, noise, batch = doubles(model, task), doubles(model, task, 1), task.sample(0, 0, B)
+    tables = {name: torch.cat([w[name], torch.zeros_like(w[name])], dim=1) for name in ("E", "P", "U")}
+    padded = tables | {n: torch.block_diag(w[n], noise[n]) for n in model.names if n not in tables}
+    one, two = effects(model, w, batch), effects(double, padded, batch)
+    assert one["effect.none"] == pytest.approx(gradients(model, w, batch, "in_context", ()).metrics["loss"], rel=1e-10)
+    assert {name: two[name] for name in one} == pytest.approx(one, abs=1e-10)
+    idle = [value for name, value in two.items() if name.endswith("H2")]
+    assert len(idle) == 6
+    assert idle == pytest.approx([0.0] * 6, abs=1e-10)
+    assert all(abs(value) > 1e-5 for value in one.values())
+
+
+def test_where_nothing_is_asked_there_is_no_number() -> None:
+    """Two tokens hold no second visit of a trigger: an effect of zero would be a claim."""
+    model, task = Transformer(d=6, layers=(Layer(), Layer())), Bigram(K=1, T=2, no_repeat=True)
+    w, (batch, tokens) = doubles(model, task), sampled(task, 3)
+    assert np.isnan(list(effects(model, w, batch).values())).all()
+    assert np.isnan(masses(model.forward(w, tokens), batch)["mass.successors.triggers"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Simplified(d=12, blocks=LINEAR),
+        Transformer(d=12, layers=(Layer(heads=2, feed_forward="mlp"), Layer(heads=3, feed_forward="linear"))),
+        Transformer(d=12, layers=(Layer(heads=2, feed_forward="mlp"), Layer()), norm="pre"),
+    ],
+)
+def test_shares_of_a_prediction_add_up_to_it(model: Simplified | Transformer) -> None:
+    w, (_, tokens) = doubles(model, TASK), sampled(TASK, 2)
+    trace = model.forward(w, tokens)
+    shares = attribution(model, w, trace)
+    assert list(shares) == list(trace.written)
+    assert torch.allclose(torch.stack(list(shares.values())).sum(dim=0), trace.logits, rtol=0, atol=1e-10)
+
+
+def test_shares_through_W_F_add_up_to_its_own() -> None:
+    model, (_, tokens) = Simplified(d=12, blocks=LINEAR), sampled(TASK, 2)
+    w = doubles(model, TASK)
+    trace = model.forward(w, tokens)
+    through = through_W_F(model, w, trace)
+    assert list(through) == ["embedding", "head1", "head2"]
+    total = torch.stack(list(through.values())).sum(dim=0)
+    assert torch.allclose(total, attribution(model, w, trace)["W_F"], rtol=0, atol=1e-10)
+
+
+def test_a_planted_prediction_comes_from_the_head(planted: Weights) -> None:
+    """In context, the share of head 2 alone predicts what the model predicts; the residual alone does not."""
+    batch, tokens = sampled(TASK, 4)
+    trace = CIRCUIT.forward(planted, tokens)
+    asked, shares = torch.from_numpy(batch.groups["in_context"]), attribution(CIRCUIT, planted, trace)
+    agrees = {name: (share.argmax(-1) == trace.logits.argmax(-1))[asked] for name, share in shares.items()}
+    assert agrees["head2"].double().mean() > 0.99
+    assert agrees["embedding"].double().mean() < 0.2
+    assert not shares["W_F2"].any()
+
+
+def test_retrieved_is_the_token_with_most_attention() -> None:
+    """All visits of a token count together, and so do all heads."""
+    tokens, x = torch.tensor([[3, 5, 3, 1]]), torch.zeros(1, 4, 1)
+    rows = [[1.0, 0, 0, 0], [0.4, 0.6, 0, 0], [0.3, 0.4, 0.3, 0], [0.2, 0.1, 0.3, 0.4]]
+    heads = torch.tensor([rows, [*rows[:3], [0.1, 0.1, 0.1, 0.7]]])[None]
+    one, two = (Trace({"embedding": x}, (), (heads, layer2), x, x) for layer2 in (heads[:, :1], heads))
+    assert retrieved(one, tokens, 6).tolist() == [[3, 5, 3, 3]]
+    assert retrieved(two, tokens, 6).tolist() == [[3, 5, 3, 1]]
+
+
+def test_preference_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token a, visited five times: of its likely successors the second is proposed once and followed, the fourth is
+    proposed twice and followed once; its favourite tells nothing, and neither does its first visit."""
+    task, a = Bigram(K=1, T=8), 39
+    favourite, second, _, fourth = (int(z) for z in np.argsort(-task.table.bigram[a], kind="stable")[:4])
+    tokens = np.array([[favourite, second, fourth, a, a, a, a, a]])
+    looks, says = [0, 0, 0, 2, 1, 2, 2, 0], [0, 0, 0, fourth, second, fourth, a, favourite]
+    pattern, logits, x = torch.eye(8)[looks][None, None], torch.eye(task.N)[says][None], torch.zeros(1, 8, 1)
+    trace = Trace({"embedding": x}, (pattern, pattern), (pattern, pattern), x, logits)
+    monkeypatch.setattr(Simplified, "forward", lambda self, w, z: trace)
+    found = preference(Simplified(d=1), {"E": torch.zeros(task.N, 1)}, task, Batch(tokens, tokens, {}))
+    assert found == pytest.approx({
+        "preference.unlikely": 1 / 2, "preference.likely": 1.0,
+        "preference.unlikely.positions": 2 / 8, "preference.likely.positions": 1 / 8,
+    })  # fmt: skip
+
+
+def test_a_planted_head_is_believed(planted: Weights) -> None:
+    found = preference(CIRCUIT, planted, TASK, TASK.sample(0, 0, 4))
+    assert min(found["preference.unlikely"], found["preference.likely"]) > 0.95
+    chance = preference(CIRCUIT, CIRCUIT.init(TASK.N, TASK.T, 1), TASK, TASK.sample(0, 0, 4))
+    assert max(chance["preference.unlikely"], chance["preference.likely"]) < 0.2
+
+
+@pytest.mark.parametrize("fixed", [{}, {"triggers": "fixed", "offset": 3}])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_diagonals_find_what_was_planted(sign: int, fixed: dict[str, Any]) -> None:
+    """On orthonormal embeddings strengths are read off exactly: rising with frequency, or falling."""
+    task = Bigram(K=5, T=40, **fixed)
+    eye, pi_u = torch.eye(65, dtype=torch.float64), torch.from_numpy(task.table.unigram)
+    late = 2 + sign * torch.linspace(-1, 1, 39, dtype=torch.float64)
+    W_K1 = torch.zeros(65, 65, dtype=torch.float64)
+    W_K1[range(1, 40), range(39)] = late
+    tables = {"E": eye, "U": eye, "P": eye[:40], "W_V1": eye, "W_O1": eye, "W_V2": eye}
+    w = tables | {"W_K2": (2 + sign * pi_u).diag(), "W_O2": eye, "W_K1": W_K1}
+    found = diagonals(w | {"W_O2": (2 - sign * pi_u).diag()}, task)
+    assert found["diagonal.W_K2.frequency"] == pytest.approx(sign)
+    assert found["diagonal.W_O2.frequency"] == pytest.approx(-sign)
+    assert found["diagonal.W_K1.position"] == pytest.approx(sign)
+    assert found["diagonal.W_K1.variation"] == pytest.approx(float(late.std(correction=0)) / 2)
+    assert strengths(w)["W_O2"].tolist() == [1.0] * 65
+    assert len(strengths(w, task.fixed_triggers)["W_K2"]) == (5 if fixed else 65)
+
+
+def test_recall_of_a_transformer(planted: Weights) -> None:
+    """At the ceiling on planted weights, also when queries and keys are rotated together; low on random ones."""
+    rotation = directions("orthonormal", 1024, 1024, 0, "R")
+    turned = {f"W_K{i}": rotation @ planted[f"W_K{i}"] for i in (1, 2)} | {"W_Q1": rotation, "W_Q2": rotation}
+    general = CIRCUIT.model_copy(update={"layers": MATRICES})
+    assert set(memories(as_simplified(CIRCUIT, planted)).values()) == {1.0}
+    assert set(memories(as_simplified(general, planted | turned)).values()) == {1.0}
+    small = Transformer(d=24, layers=(Layer(heads=3), Layer(heads=2)))
+    chance = [memories(as_simplified(small, small.init(65, 256, seed))) for seed in range(20)]
+    for name, n in {"recall.W_O2": 65, "recall.W_K2": 65, "recall.W_K1": 255}.items():
+        assert abs(np.mean([row[name] for row in chance]) - 1 / n) < 4 * np.sqrt(1 / n / n / 20) + 1e-3
+
+
+def test_the_probes_do_not_see_a_common_rotation_of_queries_and_keys() -> None:
+    """W_Q = R, W_K = R W_K' asks the same as W_Q = I, W_K = W_K'; and W_F2 answers as W_F does."""
+    simplified, general = Simplified(d=16, blocks=LINEAR), Transformer(d=16, layers=MATRICES)
+    w, R = doubles(simplified, TASK), directions("orthonormal", 16, 16, 0, "R", torch.float64)
+    turned = {f"W_K{i}": R @ w[f"W_K{i}"] for i in (1, 2)} | {"W_Q1": R, "W_Q2": R, "W_F2": w["W_F"]}
+    read = as_simplified(general, w | turned)
+    assert all(torch.allclose(read[name], w[name], rtol=0, atol=1e-12) for name in read)
+    assert memories(read) == memories(as_simplified(simplified, w)) == memories(w)
+    one, two = answers_W_F(simplified, w), answers_W_F(general, w | turned)
+    assert one is not None
+    assert two is not None
+    assert torch.allclose(one, two, rtol=0, atol=1e-12)
+
+
+def test_the_last_feed_forward_layer_is_asked() -> None:
+    """Whatever it is, by hand; one further down is not asked, and a model of one layer has no circuit."""
+    mlp, other = Layer(feed_forward="mlp"), Layer(feed_forward="linear")
+    model = Transformer(d=8, layers=(other, mlp), hidden=11)
+    w = doubles(model, TASK)
+    by_hand = [w["U"] @ w["W_F2"] @ torch.clamp(w["W_I2"] @ e, min=0) for e in w["E"]]
+    found = answers_W_F(model, w)
+    assert found is not None
+    assert torch.allclose(found, torch.stack(by_hand), rtol=0, atol=1e-12)
+    without = Transformer(d=8, layers=(mlp, Layer()), hidden=11)
+    assert answers_W_F(without, doubles(without, TASK)) is None
+    assert [two_layers(m) for m in (model, without, Transformer(d=8, layers=(mlp,)), Simplified(d=8))] == [1, 1, 0, 1]
+
+
+class Constant(Value):
+    """A task that is no bigram task."""
+
+    N: int = 65
+    T: int = 24
+    groups: tuple[str, ...] = ("in_context",)
+
+    def sample(self, seed: int, step: int, batch: int) -> Batch:
+        tokens = np.zeros((batch, self.T), dtype=np.int64)
+        return Batch(tokens, tokens, {"in_context": np.ones_like(tokens, dtype=bool)})
+
+
+ONE, TWO = Transformer(d=16, layers=(Layer(),)), Transformer(d=16)
+INVALID: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
+    ({"model": ONE}, ("masses",), "plan.at_end: 'masses' needs the task Bigram and a model with two layers"),
+    ({"model": TWO, "task": Constant()}, ("heads",), "plan.at_end: 'heads' needs the task Bigram"),
+    ({}, ("diagonals", "heads"), "plan.at_end: 'heads' needs a Transformer"),
+    ({"tests": {"other": Constant(N=66)}}, (), "tests: 'other' must be a frozen task with N=65 and T ≤ 24"),
+    ({"tests": {"long": Bigram(K=3, T=25)}}, (), "tests: 'long' must be a frozen task with N=65 and T ≤ 24"),
+    ({"tests": {"x": Constant(groups=("all_of_it",))}}, (), "tests.x: unknown 'in_context'; .*allowed: all_of_it, all"),
+    ({"tests": {"x": 3}}, (), "tests.x: int is no task; it lacks N"),
+]
+
+
+@pytest.mark.parametrize(("change", "at_end", "says"), INVALID, ids=[says for *_, says in INVALID])
+def test_what_does_not_suit_is_told_in_one_line(
+    tiny: Tiny, change: dict[str, Any], at_end: tuple[str, ...], says: str
+) -> None:
+    plan = tiny().plan.model_copy(update={"trained": ("U",), "at_end": at_end})
+    with pytest.raises(EngramError, match=f"^{says}") as error:
+        build(Train, {"task": tiny().task, "model": tiny().model, "plan": plan} | change)
+    assert "\n" not in str(error.value)
+
+
+def test_a_training_without_tests_is_the_run_it_was(tiny: Tiny) -> None:
+    """Neither field enters the identity while it is empty, and a Spec stored without them reads as the same."""
+    spec, stored = tiny(), encode(tiny())
+    del stored["tests"], stored["plan"]["at_end"]
+    assert decode(stored) == spec
+    own = {name: value for name, value in encode(spec, defaults=False).items() if name != "tests"}
+    own["plan"] = {name: value for name, value in own["plan"].items() if name != "at_end"}
+    text = json.dumps(own, sort_keys=True, separators=(",", ":"))
+    assert digest_of(spec) == hashlib.sha256(text.encode()).hexdigest()
+    asked = [spec.model_copy(update={"tests": {"other": Bigram(T=24)}}), tiny(at_end=("masses",))]
+    assert len({digest_of(spec), *map(digest_of, asked)}) == 3
+
+
+@pytest.mark.parametrize("path", ["auto", "reference"])
+@pytest.mark.parametrize("model", [Simplified(d=16), Transformer(d=16, layers=MATRICES, norm="pre")])
+def test_rows_hold_what_the_model_does_on_other_tasks(
+    tiny: Tiny, tmp_path: Path, model: Simplified | Transformer, path: str
+) -> None:
+    """When attention is probed and at the end: what the reference path says of unseen sequences, shorter ones too."""
+    tests = {"bigram": Bigram(K=3, T=24, outputs="bigram"), "short": Bigram(K=2, T=11)}
+    spec = tiny(attention_every=4).model_copy(update={"model": model, "tests": tests})
+    record = execute(spec, tmp_path, path=path)
+    columns = {f"test.{name}.{kind}.in_context" for name in tests for kind in ("loss", "accuracy")}
+    assert {name for name in record.columns if name.startswith("test.")} == columns
+    assert [columns <= set(row) for row in record.rows] == [step in (0, 4, 6) for step in range(7)]
+    for step in (0, 4, 6):
+        for name, task in tests.items():
+            batch = unseen(task, spec.seed, TEST_SEQUENCES)
+            expected = gradients(model, record.model(step).weights, batch, "in_context", ()).metrics
+            for kind in ("loss.in_context", "accuracy.in_context"):
+                assert record.rows[step][f"test.{name}.{kind}"] == pytest.approx(expected[kind], rel=1e-5)
+    assert not np.array_equal(unseen(spec.task, 0, 4).tokens, spec.task.sample(0, 0, 4).tokens)
+
+
+def test_a_last_look_is_in_the_last_row(tiny: Tiny, tmp_path: Path) -> None:
+    """And it says what the probe says of the stored weights."""
+    record = execute(tiny(at_end=("diagonals", "preference", "masses"), attention_every=2), tmp_path)
+    kinds = ("diagonal.", "preference.", "mass.")
+    assert [any(name.startswith(kinds) for name in row) for row in record.rows] == [False] * 6 + [True]
+    model, task, batch = record.model(), Bigram(K=3, T=24), unseen(Bigram(K=3, T=24), 0, 64)
+    assert isinstance(model.architecture, Simplified)
+    expected = diagonals(model.weights, task) | masses(model(batch.tokens), batch)
+    expected |= preference(model.architecture, model.weights, task, batch)
+    assert {name: record.rows[-1][name] for name in expected} == pytest.approx(expected, rel=1e-5)

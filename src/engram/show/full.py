@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from engram.records import Record
 from engram.show.attention import BOXES, draw_heads, draw_layers
@@ -100,6 +101,6 @@ def effect_bars(ax: Axes, effects: dict[str, list[list[float]]], title: str) -> 
         for values in ranked:
             ax.plot(x, values, "o", ms=4, color=CYCLE[i])
     ax.set(title=title, xlabel="head, in the order of its effect", ylabel="loss in context without it (nats more)")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y")
     ax.legend(fontsize=8.5)

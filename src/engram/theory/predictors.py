@@ -1,7 +1,8 @@
 r"""What can be predicted in context from how much: from a bag of tokens, and from the whole sequence.
 
 One layer of attention sees the current token and a bag of the tokens so far. Its counts n_j stand out where an output
-has been: if the current trigger came m times before, its output came m times more than usual. With n_j ~ Poisson(λ_j t),
+has been: if the current trigger came m times before, its output came m times more than usual. With n_j Poisson of
+mean λ_j t,
 
     log P(n | o = j) − log P(n | no output) = −m log(λ_j t) + log n_j! − log (n_j − m)!
 

@@ -23,7 +23,7 @@ TIMES = "quick 3 min a seed, paper 1 h a seed on 2 cores"
 SOURCE = f"{PAPER}, Fig. 10"
 CLAIMS = {"birth.full-architecture": "With everything trained, ReLU layer and layer norms, the same memories are born."}
 SEEDS = {"quick": 3}
-STEPS = {"smoke": 6, "quick": 500, "paper": 1000}
+STEPS = {"smoke": 6, "quick": 400, "paper": 1000}
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:

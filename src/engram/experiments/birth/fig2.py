@@ -31,7 +31,7 @@ CLAIMS = {
 }
 FAILS, ATTENDS = CLAIMS
 SEEDS = {"quick": 3}  # trainings of full models are long
-STEPS = {"smoke": (6, 6), "quick": (500, 1500), "paper": (1000, 1000)}  # fixed triggers and one layer; random
+STEPS = {"smoke": (6, 6), "quick": (400, 1500), "paper": (1000, 1000)}  # fixed triggers and one layer; random
 LEAST = {"fixed": 0.99, "random": 0.95}
 
 

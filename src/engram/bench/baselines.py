@@ -7,9 +7,9 @@ from multiprocessing import get_context
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
-from engram.models import Simplified, Weights
+from engram.models import Simplified, Transformer, Weights
 from engram.tasks import Batch, Bigram
 
 
@@ -62,6 +62,24 @@ def _head(x: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, model: Simplified) -
     mask = torch.ones(T, T, dtype=torch.bool).triu(1)
     scores = (x @ (x @ W_K.T).mT).div_(sqrt(model.d)).masked_fill_(mask, -torch.inf)
     return scores.softmax(dim=-1) @ (x @ W_V.T) @ W_O.T
+
+
+def plain_transformer_step(model: Transformer, w: Weights, optimiser: torch.optim.Optimizer, batch: Batch) -> float:
+    """A full transformer without layer norm, all sequences at once, attention by torch's fused kernel."""
+    tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
+    x = w["E"][tokens] + w["P"][: tokens.shape[1]]
+    for i, layer in enumerate(model.layers, 1):
+        q, k, v = (
+            (x @ w[f"W_{letter}{i}"].T).unflatten(-1, (layer.heads, -1)).transpose(1, 2) for letter in ("Q", "K", "V")
+        )
+        mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + mixed.transpose(1, 2).flatten(2) @ w[f"W_O{i}"].T
+        x = x + (x @ w[f"W_I{i}"].T).relu() @ w[f"W_F{i}"].T
+    value = cross_entropy((x @ w["U"].T).flatten(0, 1), targets.flatten())
+    optimiser.zero_grad()
+    value.backward()
+    optimiser.step()
+    return value.item()
 
 
 def plain_training(X: Tensor, U: Tensor, f: Tensor, W: Tensor, lr: float, steps: int, check_every: int) -> int:

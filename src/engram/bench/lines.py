@@ -1,5 +1,8 @@
-"""One line of a benchmark, and how seconds are measured."""
+"""One line of a benchmark, and how seconds and memory are measured."""
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,3 +48,31 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+PEAK = """
+import importlib, json, sys
+from pathlib import Path
+def status(key):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(key)).split()[1]) / 1024
+module, name = sys.argv[1].rsplit(".", 1)
+step = getattr(importlib.import_module(module), name)()
+Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+small = status("VmRSS")
+step()
+print(json.dumps(status("VmHWM") - small))
+"""
+
+
+def peaks(name: str, ours: str, baseline: str) -> Benchmark:
+    """Growth of peak memory by one step; each side is named by a function that makes its step."""
+    value, plain = in_process(PEAK, ours), in_process(PEAK, baseline)
+    about = "growth of peak memory by one step in a fresh process (Linux)"
+    return Benchmark(name, value, "MB", plain, plain / value, about=about)
+
+
+def in_process(code: str, argument: str) -> float:
+    """The last number that a fresh Python process prints."""
+    run = subprocess.run([sys.executable, "-c", code, argument], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout.strip().splitlines()[-1])

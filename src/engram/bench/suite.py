@@ -1,8 +1,5 @@
 """The benchmarks. Each measures both sides on a stated slice in the same run, warmed up, best of several."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,9 +8,9 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import sweeps
+from engram.bench import full, sweeps
 from engram.bench.baselines import dense_step, sample_in_pool, sampling_pool
-from engram.bench.lines import Benchmark, best
+from engram.bench.lines import Benchmark, best, in_process, peaks
 from engram.engines.local import cores
 from engram.learning import PATHS, SGD, choose_path
 from engram.learning.plan import Plan
@@ -53,9 +50,9 @@ class Bench:
             seconds = best(lambda: sample_in_pool(pool, PROCESSES, self.task, 16 * PROCESSES), TIMES)
         return 16 * PROCESSES * self.task.T / seconds
 
-    def dense_step(self, kind: str) -> Callable[[], None]:
+    def dense_step(self, kind: str, names: tuple[str, ...] = ()) -> Callable[[], None]:
         """A dense step at the full batch; its sampling is not in it."""
-        w, names, batch = self.weights(kind), TRAINED[kind], self.task.sample(0, 0, BATCH)
+        w, names, batch = self.weights(kind), names or TRAINED[kind], self.task.sample(0, 0, BATCH)
         for name in names:
             w[name].requires_grad_()
         optimiser = torch.optim.SGD([w[name] for name in names], 0.2, 0.9, weight_decay=1e-4)
@@ -65,9 +62,9 @@ class Bench:
 
         return step
 
-    def our_step(self, kind: str, batch: int = BATCH) -> Callable[[], None]:
+    def our_step(self, kind: str, batch: int = BATCH, names: tuple[str, ...] = ()) -> Callable[[], None]:
         """A training step as the loop takes it: sample, gradients, update."""
-        w, names, model = self.weights(kind), TRAINED[kind], self.model(kind)
+        w, names, model = self.weights(kind), names or TRAINED[kind], self.model(kind)
         plan = Plan(optimiser=SGD(lr=0.2, momentum=0.9, weight_decay=1e-4), steps=1, batch=batch, trained=names)
         gradients = PATHS[choose_path("auto", model, plan, "cpu")]
         optimiser, counter = plan.optimiser.over([w[name] for name in names]), iter(range(10**9))
@@ -136,27 +133,17 @@ def algebra_gflop(bench: Bench) -> float:
     return total / 1e9
 
 
-MEMORY = """
-import json, sys
-from pathlib import Path
-from engram.bench.suite import Bench
-def status(key):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(key)).split()[1]) / 1024
-bench = Bench()
-step = bench.our_step("in-context") if sys.argv[1] == "ours" else bench.dense_step("in-context")
-Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
-small = status("VmRSS")
-step()
-print(json.dumps(status("VmHWM") - small))
-"""
+def ours() -> Callable[[], None]:
+    return Bench().our_step("in-context")
+
+
+def dense() -> Callable[[], None]:
+    return Bench().dense_step("in-context")
 
 
 def memory(bench: Bench) -> Iterator[Benchmark]:
     """Growth of the process's peak during steps, each side in a process of its own."""
-    peaks = {side: _in_process(MEMORY, side) for side in ("ours", "dense")}
-    about = "growth of peak memory by one step in a fresh process (Linux)"
-    yield Benchmark("step.memory", peaks["ours"], "MB", peaks["dense"], peaks["dense"] / peaks["ours"], about=about)
+    yield peaks("step.memory", f"{__name__}.ours", f"{__name__}.dense")
 
 
 FIRST_STEP = """
@@ -174,10 +161,34 @@ with tempfile.TemporaryDirectory() as home:
 
 def start(bench: Bench) -> Iterator[Benchmark]:
     """From process start to the end of the first training step, beyond what `import torch` alone takes."""
-    whole = best(lambda: _in_process(FIRST_STEP, ""), TIMES)
-    torch_alone = best(lambda: _in_process("import torch; print(0)", ""), TIMES)
+    whole = best(lambda: in_process(FIRST_STEP, ""), TIMES)
+    torch_alone = best(lambda: in_process("import torch; print(0)", ""), TIMES)
     about = "seconds beyond `import torch` (baseline: `import torch`), kernel compiled before"
     yield Benchmark("start", whole - torch_alone, "s", torch_alone, torch_alone / (whole - torch_alone), about=about)
+
+
+def fig3(bench: Bench) -> Iterator[Benchmark]:
+    """All five schedules of birth.fig3 at paper scale, from one step of each of their phases."""
+    from engram.experiments.birth.fig3 import specs
+
+    phases = [phase for spec in specs("paper", [0]) for phase in _phases(spec.plan)]
+    seconds = {names: _phase_seconds(bench, names) for names in {names for names, _ in phases}}
+    ours, dense = (sum(seconds[names][side] * steps for names, steps in phases) for side in (0, 1))
+    about = f"5 schedules of 1000 steps, extrapolated from {len(seconds)} phases; baseline: dense steps, plain sampling"
+    yield Benchmark("fig3", ours, "s", dense, dense / ours, about=about)
+
+
+def _phases(plan: Plan) -> list[tuple[tuple[str, ...], int]]:
+    """Which matrices move for how many steps."""
+    until = max(plan.frozen_until.values(), default=0)
+    parts = [(plan.trained_at(0), until), (plan.trained_at(until), plan.steps - until)]
+    return [(names, steps) for names, steps in parts if steps]
+
+
+def _phase_seconds(bench: Bench, names: tuple[str, ...]) -> tuple[float, float]:
+    sampling = BATCH * bench.task.T / bench.token_by_token
+    ours = best(bench.our_step("in-context", names=names), 2)
+    return ours, best(bench.dense_step("in-context", names=names), 2) + sampling
 
 
 def growth(bench: Bench) -> Iterator[Benchmark]:
@@ -197,11 +208,6 @@ def growth(bench: Bench) -> Iterator[Benchmark]:
         yield Benchmark(f"growth.d-{d}", seconds, "s", seconds, 1.0, about="batch 64, T 256")
 
 
-def _in_process(code: str, argument: str) -> float:
-    run = subprocess.run([sys.executable, "-c", code, argument], capture_output=True, text=True, check=True)
-    return json.loads(run.stdout.strip().splitlines()[-1])
-
-
 BENCHMARKS = {
     "sample": sample,
     "step": steps,
@@ -209,6 +215,8 @@ BENCHMARKS = {
     "step.memory": memory,
     "start": start,
     "growth": growth,
+    "fig3": fig3,
+    "transformer.step": full.steps,
     "sweep.linear": sweeps.linear,
     "sweep.hopeless": sweeps.hopeless,
 }

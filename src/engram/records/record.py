@@ -175,12 +175,14 @@ def new_rows(folder: Path, start: int) -> tuple[list[Row], int]:
     return files.parse_rows(folder, whole), min(start, path.stat().st_size) + len(whole)
 
 
-def _revisions(data: Any) -> list[Any]:
+def _revisions(data: Any) -> list[int]:
+    """Revisions of all classes in a Spec; fields that a class gained since, at their defaults, change nothing."""
     if isinstance(data, list):
         return [revision for item in data for revision in _revisions(item)]
     if not isinstance(data, dict):
         return []
-    return [data.get("revision"), *(r for name in sorted(data) for r in _revisions(data[name]))]
+    own = [data["revision"]] if "revision" in data else []
+    return [*own, *(r for name in sorted(data) for r in _revisions(data[name]))]
 
 
 def walk(value: Value, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,8 +1,9 @@
 """Fig. 11: with four heads a layer, one head of layer 1 looks back, and the induction of layer 2 is shared.
 
 Two layers of four heads, ReLU layers of 4d units, layer norms, everything trained by Adam with lr 0.003 (the paper does
-not state it), K=3 random triggers, uniform outputs, loss on all tokens. Which head does what is not read off a picture: the edges t → t−1 of one head of layer 1, or the edges
-to successors of earlier visits of one head of layer 2, are blocked, and the loss in context tells what that costs.
+not state it), K=3 random triggers, uniform outputs, loss on all tokens. Which head does what is not read off a picture:
+the edges t → t−1 of one head of layer 1, or the edges to successors of earlier visits of one head of layer 2, are
+blocked, and the loss in context tells what that costs.
 
     engram run birth.fig11 --seeds 3
 """

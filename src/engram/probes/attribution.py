@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engram.models import Simplified, Trace, Transformer, Weights
+from engram.probes.edges import successor_edges
 from engram.tasks import Batch, Bigram
-from engram.tasks.oracle import previous_visits
 
 TOP = 3  # a global prediction: among the three likeliest successors under π_b
 
@@ -39,29 +39,24 @@ def _readout(model: Simplified | Transformer, part: Tensor, whole: Tensor) -> Te
 def preference(model: Simplified | Transformer, w: Weights, task: Bigram, batch: Batch) -> dict[str, float]:
     """Whom the model believes when the induction head and the bigram disagree.
 
-    Asked are positions whose token was visited before. The head proposes the token that layer 2 attends to most, the
-    model follows if it predicts just that. Where the proposal is the bigram's own favourite, following tells nothing.
+    Asked are positions at which the head is active, that is layer 2 looks most at the successor of an earlier visit of
+    the current token, and proposes there another token than the bigram's favourite. Shares of these positions:
 
-    unlikely    follows, where the proposal is none of the three likeliest successors under π_b
-    likely      follows, where it is the second or third of them
+    follows    the model predicts the token that the head proposes
+    bigram     it predicts the likeliest successor under π_b
+
+    once where the proposal is none of the three likeliest successors (unlikely), once where it is second or third (likely).
     """
     tokens = torch.from_numpy(np.array(batch.tokens)).to(w["E"].device)
     trace = model.forward(w, tokens)
-    proposal = retrieved(trace, tokens, task.N).cpu().numpy()
-    follows = trace.logits.argmax(dim=-1).cpu().numpy() == proposal
+    looks = trace.attention2.argmax(dim=-1)
+    active = successor_edges(tokens).gather(2, looks[:, :, None])[:, :, 0].cpu().numpy()
+    proposal, guess = tokens.gather(1, looks).cpu().numpy(), trace.logits.argmax(dim=-1).cpu().numpy()
     rank = _rank(task.table.bigram)[batch.tokens, proposal]
-    seen = previous_visits(batch.tokens) >= 0
-    places = {"unlikely": seen & (rank >= TOP), "likely": seen & (rank >= 1) & (rank < TOP)}
-    shares = {f"preference.{name}": share(follows, where) for name, where in places.items()}
-    return shares | {f"preference.{name}.positions": float(where.mean()) for name, where in places.items()}
-
-
-def retrieved(trace: Trace, tokens: Int[Tensor, "B T"], N: int) -> Int[Tensor, "B T"]:
-    """The token that gets the most attention in layer 2, all its visits together."""
-    pattern = trace.attention2
-    by_token = torch.zeros(*tokens.shape, N, dtype=pattern.dtype, device=pattern.device)
-    by_token.scatter_add_(2, tokens[:, None, :].expand(pattern.shape), pattern)
-    return by_token.argmax(dim=-1)
+    hits = {"follows": guess == proposal, "bigram": guess == task.table.bigram.argmax(axis=1)[batch.tokens]}
+    places = {"unlikely": active & (rank >= TOP), "likely": active & (rank >= 1) & (rank < TOP)}
+    shares = {f"preference.{kind}.{hit}": share(hits[hit], where) for kind, where in places.items() for hit in hits}
+    return shares | {f"preference.{kind}.positions": float(where.mean()) for kind, where in places.items()}
 
 
 def _rank(bigram: Float[np.ndarray, "N N"]) -> Int[np.ndarray, "N N"]:

@@ -21,6 +21,7 @@ CLAIMS = {
     "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",
     "birth.preference": "The model uses the token that the induction head retrieves when the bigram finds it unlikely.",
 }
+RATES = ("unlikely.follows", "unlikely.bigram", "likely.follows", "likely.bigram")
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
@@ -35,16 +36,24 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         Measure.over_seeds("recall of W_O2 lost: 30–50 % of the steps minus last 10 %", lost, low=0),
         Measure.over_seeds("KL of W_F grown (nats): last 10 % of the steps minus 30–50 %", gained, low=0),
     )
-    unlikely, likely = ([r.rows[-1][f"preference.{kind}"] for r in records] for kind in ("unlikely", "likely"))
+    last = [record.rows[-1] for record in records]
+    rates = {name: [row[f"preference.{name}"] for row in last] for name in RATES}
+    prefers = [_difference(rates, f"{kind}.follows", f"{kind}.bigram") for kind in ("unlikely", "likely")]
     yield _claim(
         "birth.preference",
-        Measure.over_seeds("follows the head where π_b finds its token unlikely (not in its top 3)", unlikely, low=0.5),
+        Measure.over_seeds("head's token unlikely under π_b: follows the head minus the bigram", prefers[0], low=0),
+        Measure.over_seeds("head's token second or third under π_b: the same", prefers[1], low=0),
         Measure.over_seeds(
-            "follows it less where it is the bigram's second or third choice: difference",
-            [u - v for u, v in zip(unlikely, likely, strict=True)],
+            "follows the head: where its token is unlikely minus where it is second or third",
+            _difference(rates, "unlikely.follows", "likely.follows"),
             low=0,
         ),
+        *(Measure.over_seeds(f"{name} (given, no band)", values) for name, values in rates.items()),
     )
+
+
+def _difference(rates: dict[str, list[float]], name: str, minus: str) -> list[float]:
+    return [a - b for a, b in zip(rates[name], rates[minus], strict=True)]
 
 
 def early(record: Record, column: str) -> float:

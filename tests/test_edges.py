@@ -1,9 +1,6 @@
-"""Laws of the probes that look at attention, attribution and strengths, and of the columns they become in a record."""
+"""Laws of the probes that look at attention, attribution and strengths."""
 
-import hashlib
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,20 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.embeddings import directions
-from engram.errors import EngramError
-from engram.execute import execute
 from engram.learning.reference import gradients
 from engram.models import Layer, Simplified, Trace, Transformer, Weights
 from engram.models.construct import plant
-from engram.probes.attribution import attribution, preference, retrieved, through_W_F
+from engram.probes.attribution import attribution, preference, through_W_F
 from engram.probes.diagonals import diagonals, strengths
 from engram.probes.edges import effects, masses, previous_edges, successor_edges
 from engram.probes.recall import answers_W_F, as_simplified, memories, two_layers
-from engram.probing import TEST_SEQUENCES, unseen
 from engram.records import Train
-from engram.records.encode import build, decode, digest_of, encode
 from engram.tasks import Batch, Bigram
-from engram.values import Value
 
 TASK = Bigram(K=5, T=64, no_repeat=True)
 LINEAR = ("attention", "attention", "linear")
@@ -181,38 +173,30 @@ def test_a_planted_prediction_comes_from_the_head(planted: Weights) -> None:
     assert not shares["W_F2"].any()
 
 
-def test_retrieved_is_the_token_with_most_attention() -> None:
-    """All visits of a token count together, and so do all heads."""
-    tokens, x = torch.tensor([[3, 5, 3, 1]]), torch.zeros(1, 4, 1)
-    rows = [[1.0, 0, 0, 0], [0.4, 0.6, 0, 0], [0.3, 0.4, 0.3, 0], [0.2, 0.1, 0.3, 0.4]]
-    heads = torch.tensor([rows, [*rows[:3], [0.1, 0.1, 0.1, 0.7]]])[None]
-    one, two = (Trace({"embedding": x}, (), (heads, layer2), x, x) for layer2 in (heads[:, :1], heads))
-    assert retrieved(one, tokens, 6).tolist() == [[3, 5, 3, 3]]
-    assert retrieved(two, tokens, 6).tolist() == [[3, 5, 3, 1]]
-
-
 def test_preference_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token a, visited five times: of its likely successors the second is proposed once and followed, the fourth is
-    proposed twice and followed once; its favourite tells nothing, and neither does its first visit."""
-    task, a = Bigram(K=1, T=8), 39
+    """The token a after three earlier visits with three successors: the fourth likeliest is proposed twice and followed
+    once, the second likeliest once and the bigram wins; its favourite tells nothing, and an idle head neither."""
+    task, a = Bigram(K=1, T=12), 39
     favourite, second, _, fourth = (int(z) for z in np.argsort(-task.table.bigram[a], kind="stable")[:4])
-    tokens = np.array([[favourite, second, fourth, a, a, a, a, a]])
-    looks, says = [0, 0, 0, 2, 1, 2, 2, 0], [0, 0, 0, fourth, second, fourth, a, favourite]
-    pattern, logits, x = torch.eye(8)[looks][None, None], torch.eye(task.N)[says][None], torch.zeros(1, 8, 1)
+    tokens = np.array([[a, fourth, a, second, a, favourite, a, a, a, a, a, 0]])
+    looks = [0, 0, 0, 0, 0, 0, 1, 1, 3, 5, 0, 0]  # at 6, 7: fourth; 8: second; 9: favourite; 10: no successor of a
+    says = [0, 0, 0, 0, 0, 0, fourth, 0, favourite, favourite, a, 0]
+    pattern, logits, x = torch.eye(12)[looks][None, None], torch.eye(task.N)[says][None], torch.zeros(1, 12, 1)
     trace = Trace({"embedding": x}, (pattern, pattern), (pattern, pattern), x, logits)
     monkeypatch.setattr(Simplified, "forward", lambda self, w, z: trace)
     found = preference(Simplified(d=1), {"E": torch.zeros(task.N, 1)}, task, Batch(tokens, tokens, {}))
     assert found == pytest.approx({
-        "preference.unlikely": 1 / 2, "preference.likely": 1.0,
-        "preference.unlikely.positions": 2 / 8, "preference.likely.positions": 1 / 8,
+        "preference.unlikely.follows": 1 / 2, "preference.unlikely.bigram": 0.0,
+        "preference.likely.follows": 0.0, "preference.likely.bigram": 1.0,
+        "preference.unlikely.positions": 2 / 12, "preference.likely.positions": 1 / 12,
     })  # fmt: skip
 
 
 def test_a_planted_head_is_believed(planted: Weights) -> None:
     found = preference(CIRCUIT, planted, TASK, TASK.sample(0, 0, 4))
-    assert min(found["preference.unlikely"], found["preference.likely"]) > 0.95
+    assert min(found["preference.unlikely.follows"], found["preference.likely.follows"]) > 0.95
     chance = preference(CIRCUIT, CIRCUIT.init(TASK.N, TASK.T, 1), TASK, TASK.sample(0, 0, 4))
-    assert max(chance["preference.unlikely"], chance["preference.likely"]) < 0.2
+    assert max(chance["preference.unlikely.follows"], chance["preference.likely.follows"]) < 0.2
 
 
 @pytest.mark.parametrize("fixed", [{}, {"triggers": "fixed", "offset": 3}])
@@ -274,83 +258,3 @@ def test_the_last_feed_forward_layer_is_asked() -> None:
     without = Transformer(d=8, layers=(mlp, Layer()), hidden=11)
     assert answers_W_F(without, doubles(without, TASK)) is None
     assert [two_layers(m) for m in (model, without, Transformer(d=8, layers=(mlp,)), Simplified(d=8))] == [1, 1, 0, 1]
-
-
-class Constant(Value):
-    """A task that is no bigram task."""
-
-    N: int = 65
-    T: int = 24
-    groups: tuple[str, ...] = ("in_context",)
-
-    def sample(self, seed: int, step: int, batch: int) -> Batch:
-        tokens = np.zeros((batch, self.T), dtype=np.int64)
-        return Batch(tokens, tokens, {"in_context": np.ones_like(tokens, dtype=bool)})
-
-
-ONE, TWO = Transformer(d=16, layers=(Layer(),)), Transformer(d=16)
-INVALID: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
-    ({"model": ONE}, ("masses",), "plan.at_end: 'masses' needs the task Bigram and a model with two layers"),
-    ({"model": TWO, "task": Constant()}, ("heads",), "plan.at_end: 'heads' needs the task Bigram"),
-    ({}, ("diagonals", "heads"), "plan.at_end: 'heads' needs a Transformer"),
-    ({"tests": {"other": Constant(N=66)}}, (), "tests: 'other' must be a frozen task with N=65 and T ≤ 24"),
-    ({"tests": {"long": Bigram(K=3, T=25)}}, (), "tests: 'long' must be a frozen task with N=65 and T ≤ 24"),
-    ({"tests": {"x": Constant(groups=("all_of_it",))}}, (), "tests.x: unknown 'in_context'; .*allowed: all_of_it, all"),
-    ({"tests": {"x": 3}}, (), "tests.x: int is no task; it lacks N"),
-]
-
-
-@pytest.mark.parametrize(("change", "at_end", "says"), INVALID, ids=[says for *_, says in INVALID])
-def test_what_does_not_suit_is_told_in_one_line(
-    tiny: Tiny, change: dict[str, Any], at_end: tuple[str, ...], says: str
-) -> None:
-    plan = tiny().plan.model_copy(update={"trained": ("U",), "at_end": at_end})
-    with pytest.raises(EngramError, match=f"^{says}") as error:
-        build(Train, {"task": tiny().task, "model": tiny().model, "plan": plan} | change)
-    assert "\n" not in str(error.value)
-
-
-def test_a_training_without_tests_is_the_run_it_was(tiny: Tiny) -> None:
-    """Neither field enters the identity while it is empty, and a Spec stored without them reads as the same."""
-    spec, stored = tiny(), encode(tiny())
-    del stored["tests"], stored["plan"]["at_end"]
-    assert decode(stored) == spec
-    own = {name: value for name, value in encode(spec, defaults=False).items() if name != "tests"}
-    own["plan"] = {name: value for name, value in own["plan"].items() if name != "at_end"}
-    text = json.dumps(own, sort_keys=True, separators=(",", ":"))
-    assert digest_of(spec) == hashlib.sha256(text.encode()).hexdigest()
-    asked = [spec.model_copy(update={"tests": {"other": Bigram(T=24)}}), tiny(at_end=("masses",))]
-    assert len({digest_of(spec), *map(digest_of, asked)}) == 3
-
-
-@pytest.mark.parametrize("path", ["auto", "reference"])
-@pytest.mark.parametrize("model", [Simplified(d=16), Transformer(d=16, layers=MATRICES, norm="pre")])
-def test_rows_hold_what_the_model_does_on_other_tasks(
-    tiny: Tiny, tmp_path: Path, model: Simplified | Transformer, path: str
-) -> None:
-    """When attention is probed and at the end: what the reference path says of unseen sequences, shorter ones too."""
-    tests = {"bigram": Bigram(K=3, T=24, outputs="bigram"), "short": Bigram(K=2, T=11)}
-    spec = tiny(attention_every=4).model_copy(update={"model": model, "tests": tests})
-    record = execute(spec, tmp_path, path=path)
-    columns = {f"test.{name}.{kind}.in_context" for name in tests for kind in ("loss", "accuracy")}
-    assert {name for name in record.columns if name.startswith("test.")} == columns
-    assert [columns <= set(row) for row in record.rows] == [step in (0, 4, 6) for step in range(7)]
-    for step in (0, 4, 6):
-        for name, task in tests.items():
-            batch = unseen(task, spec.seed, TEST_SEQUENCES)
-            expected = gradients(model, record.model(step).weights, batch, "in_context", ()).metrics
-            for kind in ("loss.in_context", "accuracy.in_context"):
-                assert record.rows[step][f"test.{name}.{kind}"] == pytest.approx(expected[kind], rel=1e-5)
-    assert not np.array_equal(unseen(spec.task, 0, 4).tokens, spec.task.sample(0, 0, 4).tokens)
-
-
-def test_a_last_look_is_in_the_last_row(tiny: Tiny, tmp_path: Path) -> None:
-    """And it says what the probe says of the stored weights."""
-    record = execute(tiny(at_end=("diagonals", "preference", "masses"), attention_every=2), tmp_path)
-    kinds = ("diagonal.", "preference.", "mass.")
-    assert [any(name.startswith(kinds) for name in row) for row in record.rows] == [False] * 6 + [True]
-    model, task, batch = record.model(), Bigram(K=3, T=24), unseen(Bigram(K=3, T=24), 0, 64)
-    assert isinstance(model.architecture, Simplified)
-    expected = diagonals(model.weights, task) | masses(model(batch.tokens), batch)
-    expected |= preference(model.architecture, model.weights, task, batch)
-    assert {name: record.rows[-1][name] for name in expected} == pytest.approx(expected, rel=1e-5)

@@ -15,7 +15,7 @@ from engram.ledger import entries_of, ledger
 from engram.records import Claim, Measure, Record
 from engram.records.encode import encode
 from engram.records.files import line_of, sha256
-from engram.records.readings import birth, late_mean, mean_difference
+from engram.records.readings import birth, fallen, late_mean, mean_between, mean_difference, reached, value_at
 from engram.records.shelf import all_records
 from engram.records.spec import run_id
 
@@ -108,3 +108,15 @@ def test_a_stale_record_is_said_to_be_stale(home: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(type(record.train.model), "revision", 2)
     stale = Record(record.folder)
     assert all(entry.stale for entry in entries_of(find("birth.joint"), [stale], "smoke"))
+
+
+def test_first_steps_above_and_below(tmp_path: Path) -> None:
+    """A column that falls from 4 to 1 in a straight line, and one that rises: steps that can be read off."""
+    record = record_of(tmp_path, 0, {"down": [4 - s / 4 for s in range(13)], "up": [s / 12 for s in range(13)]})
+    assert fallen(record, "down", 0.5, 0.0, width=1) == 9  # below 2, not at it
+    assert fallen(record, "down", 0.5, 2.0, width=1) == 5
+    assert fallen(record, "down", 0.5, 0.0, width=3) == 10  # the mean of three lags by one
+    assert reached(record, "up", 0.5, width=1) == 7
+    assert np.isnan(reached(record, "up", 2.0))
+    assert value_at(record, "up", 3) == pytest.approx(0.25)
+    assert mean_between(record, "up", 0.25, 0.75) == pytest.approx(0.5)

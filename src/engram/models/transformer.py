@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from engram.embeddings import Law, directions
+from engram.errors import EngramError
 from engram.models.trace import Trace, Weights
 from engram.values import Value
 
@@ -95,6 +96,8 @@ class Transformer(Value):
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"], blocked: Blocked | None = None) -> Trace:
         """`blocked` maps (layer, head) to a mask of edges t → s that this head may not use: a causal ablation."""
+        if blocked and not set(blocked) <= set(self.heads()):
+            raise EngramError(f"blocked: no head {set(blocked) - set(self.heads())}; allowed: {list(self.heads())}")
         x = w["E"][tokens] + w["P"][: tokens.shape[1]]
         written, scores, attention = {"embedding": x}, [], []
         for i, layer in enumerate(self.layers, 1):

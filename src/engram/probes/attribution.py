@@ -45,7 +45,7 @@ def preference(model: Simplified | Transformer, w: Weights, task: Bigram, batch:
     follows    the model predicts the token that the head proposes
     bigram     it predicts the likeliest successor under π_b
 
-    once where the proposal is none of the three likeliest successors (unlikely), once where it is second or third (likely).
+    once where the proposal is none of the three likeliest successors (unlikely), once where it is the second or third.
     """
     tokens = torch.from_numpy(np.array(batch.tokens)).to(w["E"].device)
     trace = model.forward(w, tokens)

@@ -250,7 +250,7 @@ def test_a_training_has_its_probes_in_its_rows(home: Path) -> None:
     record = execute(training(probe_every=2), home)
     assert [("recall.W_K1" in row, "kl.W_F" in row) for row in record.rows] == [(s % 2 == 0,) * 2 for s in range(7)]
     assert {"recall.W_O2", "recall.W_K2", "attention.induction", "accuracy.in_context"} <= set(record.rows[0])
-    late = {"diagonal.W_K2.frequency", "preference.unlikely", "mass.previous", "effect.removed.L2H2"}
+    late = {"diagonal.W_K2.frequency", "preference.unlikely.follows", "mass.previous", "effect.removed.L2H2"}
     assert late <= set(record.rows[-1])
     prefixes = tuple(f"{name.split('.')[0]}." for name in late)
     assert not any(name.startswith(prefixes) for row in record.rows[:-1] for name in row)

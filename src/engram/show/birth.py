@@ -27,7 +27,7 @@ def schedules(runs: Runs) -> Figure:
         bottom.set_xlabel("training step")
     axes[0][0].set_ylabel("in-context accuracy")
     axes[1][0].set_ylabel("recall")
-    axes[1][0].legend(fontsize=8, loc="upper left")
+    fig.legend(*axes[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
     headline(fig, f"Learning the induction head alone; dotted: the frozen matrices begin to move. {_first(runs)}")
     return fig
 

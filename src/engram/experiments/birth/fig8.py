@@ -86,9 +86,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         SOURCE,
         (
             *rises,
-            Measure.over_seeds(
-                f"tuned: steps to recall 0.9 at d={HIGH}, batch {large[0].train.plan.batch}", few, high=FEW_STEPS
-            ),
+            Measure.over_seeds(f"tuned: steps to recall 0.9, d={HIGH}, batch {_batch(large[0])}", few, high=FEW_STEPS),
             Measure.over_seeds(f"slowdown by the fixed rate, d={LOW} minus d={HIGH}", further, low=0),
         ),
     )
@@ -96,9 +94,12 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
 
 def _batches(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """The trainings with the largest batch, which tell how few steps suffice, and those with that of the first."""
-    largest, usual = max(r.train.plan.batch for r in records), records[0].train.plan.batch
-    large, rest = ([r for r in records if r.train.plan.batch == batch] for batch in (largest, usual))
-    return large, rest
+    largest, usual = max(map(_batch, records)), _batch(records[0])
+    return [r for r in records if _batch(r) == largest], [r for r in records if _batch(r) == usual]
+
+
+def _batch(record: Record) -> int:
+    return record.train.plan.batch
 
 
 def _slowdowns(fixed: Sequence[Record], tuned: Sequence[Record], never: float = nan) -> list[float]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from engram import api
 from engram.errors import EngramError
@@ -15,6 +16,7 @@ from engram.execute import execute
 from engram.experiments import SCALES, Scale, find, names
 from engram.ledger import entries_of
 from engram.records.spec import run_id
+from engram.show.save import drawn_data
 
 MINE = Path(__file__).parent.parent / "examples" / "mine.py"
 GOLDEN = Path(__file__).parent / "golden_birth_joint.jsonl"
@@ -116,9 +118,20 @@ def test_every_experiment_runs_at_smoke_scale_with_well_formed_claims(name: str,
         for measure in (m for entry in entries if entry.claim for m in entry.claim.measures):
             assert measure.low < measure.high
             assert (measure.low, measure.high) != (-inf, inf)
-    assert experiment.figure(both).axes
+    whole_figure_is_in_its_data(experiment.figure(both))
     assert experiment.about.endswith((".", '".'))
     assert experiment.times != "not stated"
+
+
+def whole_figure_is_in_its_data(figure: Figure) -> None:
+    """The JSON beside a figure has every panel, and every line, image, box and shape in it, with its numbers."""
+    drawn = json.loads(json.dumps(drawn_data(figure), allow_nan=False))["panels"]
+    panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    assert len(panels) == len(drawn) > 0
+    for ax, data in zip(panels, drawn, strict=True):
+        counts = [len(artists) for artists in (ax.lines, ax.images, ax.patches, ax.collections)]
+        assert counts == [len(data[kind]) for kind in ("lines", "images", "boxes", "shapes")]
+        assert all(len(line["x"]) == len(line["y"]) for line in data["lines"])
 
 
 @pytest.mark.parametrize("name", names())

@@ -27,7 +27,7 @@ def one_and_two_layers(runs: Runs, levels: dict[str, list[dict[str, float]]]) ->
     maps = {kind: record for kind, record in kept.items() if record is not None}
     fig = Figure(figsize=(12.4, 4.2 + 6.4 * len(maps)))
     parts = fig.subfigures(1 + len(maps), 1, height_ratios=[4.2, *[6.4] * len(maps)], squeeze=False)[:, 0]
-    accuracies(parts[0].subplots(1, len(levels)), runs, levels)
+    accuracies(list(parts[0].subplots(1, len(levels))), runs, levels)
     for part, (kind, record) in zip(parts[1:], maps.items(), strict=True):
         draw_layers(part, record, f"{kind} triggers. ")
     first = next(iter(runs.values()))

@@ -120,8 +120,7 @@ def headline(fig: Figure, text: str) -> None:
 def memory_maps(record: Record, step: int | None = None) -> Figure:
     """The three memories in their association bases, as in Fig. 7: a memory that recalls is a bright diagonal."""
     fig = Figure(figsize=(12.4, 4.3))
-    axes = fig.subplots(1, 3)
-    draw_maps(fig, axes, record, step)
+    draw_maps(fig, list(fig.subplots(1, 3)), record, step)
     at = record.snapshot_steps[-1] if step is None else step
     headline(fig, f"Scores of every question (row) with every answer (column) at step {at}")
     return fig

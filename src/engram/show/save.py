@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from engram.records.files import replace, writing_to
 from engram.show.style import house_style
@@ -47,22 +48,24 @@ def image_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def drawn_data(figure: Figure) -> dict[str, Any]:
-    """Exactly what the figure shows, panel by panel: lines with their points, images with their cells."""
-    return {"panels": [_panel(ax) for ax in figure.axes if ax.lines or ax.images]}
+    """Exactly what the figure shows, panel by panel: lines with their points, images with their cells, boxes, shapes."""
+    panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    return {"panels": [_panel(ax) for ax in panels if ax.lines or ax.images or ax.patches or ax.collections]}
 
 
 def _panel(ax: Axes) -> dict[str, Any]:
-    lines = [
-        {"label": str(line.get_label()), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
-        for line in ax.lines
-    ]
-    images = [_numbers(image.get_array()) for image in ax.images]
+    rectangles = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     return {
         "title": ax.get_title(loc="left"),
         "x": ax.get_xlabel(),
         "y": ax.get_ylabel(),
-        "lines": lines,
-        "images": images,
+        "lines": [
+            {"label": str(line.get_label()), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
+            for line in ax.lines
+        ],
+        "images": [_numbers(image.get_array()) for image in ax.images],
+        "boxes": [_numbers([*box.get_xy(), box.get_width(), box.get_height()]) for box in rectangles],
+        "shapes": [[_numbers(path.vertices) for path in shape.get_paths()] for shape in ax.collections],
     }
 
 

@@ -18,7 +18,7 @@ def strengths_and_maps(records: Sequence[Record]) -> Figure:
     """Maps and diagonals of the first training that keeps its weights; correlations of all."""
     shown = next((record for record in records if record.snapshot_steps), None)
     fig = Figure(figsize=(12.4, 8.6 if shown else 3.9))
-    rows = fig.subplots(3 if shown else 1, 3, height_ratios=(1.5, 1, 1)[: 3 if shown else 1], squeeze=False)
+    rows = fig.subplots(3 if shown else 1, 3, height_ratios=(1.5, 1, 1)[: 3 if shown else 1], squeeze=False).tolist()
     if shown:
         draw_maps(fig, rows[0], shown)
         _diagonals(rows[1], shown)

@@ -1,16 +1,20 @@
 """Which probes are due at a step of a training, and what they say: columns of its row."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
 from engram.learning.reference import Gradients, on
 from engram.models import Simplified, Transformer, Weights
 from engram.probes.attention import attention
-from engram.probes.attribution import preference
+from engram.probes.attribution import preference, shares
 from engram.probes.diagonals import diagonals
 from engram.probes.edges import effects, masses
 from engram.probes.recall import answers_W_F, as_simplified, kl_W_F, memories, two_layers
 from engram.records import Train
+from engram.records.record import initial_weights
 from engram.tasks import Batch, Bigram, Task
 
 ATTENTION_SEQUENCES, END_SEQUENCES, TEST_SEQUENCES = 16, 64, 128
@@ -28,7 +32,7 @@ def probe(spec: Train, step: int, w: Weights, gradients: Gradients) -> dict[str,
         found |= attention_shares(spec, w) | tested(spec, w, gradients)
     if last:
         for name in plan.at_end:
-            found |= last_look(spec, w, name)
+            found |= LOOKS[name](Trained.of(spec, w))
     return found
 
 
@@ -66,17 +70,43 @@ def unseen(task: Task, seed: int, sequences: int) -> Batch:
     return task.sample(seed, UNSEEN, sequences)
 
 
-def last_look(spec: Train, w: Weights, name: str) -> dict[str, float]:
-    """A probe of the trained model; the Spec has checked that it suits task and model."""
-    task, model = spec.task, spec.model
-    assert isinstance(task, Bigram)
-    assert two_layers(model)
-    batch = unseen(task, spec.seed, END_SEQUENCES)
-    if name == "diagonals":
-        return diagonals(as_simplified(model, w), task)
-    if name == "preference":
-        return preference(model, w, task, batch)
-    if name == "masses":
-        return masses(model.forward(w, on(w["E"].device, batch.tokens)), batch)
-    assert isinstance(model, Transformer)
-    return effects(model, w, batch)
+@dataclass(frozen=True)
+class Trained:
+    """What a last look sees: a trained model with two layers of attention, its task, and sequences it never saw."""
+
+    spec: Train
+    w: Weights
+    model: Simplified | Transformer
+    task: Bigram
+    batch: Batch
+
+    @classmethod
+    def of(cls, spec: Train, w: Weights) -> "Trained":
+        """The Spec has checked that task and model suit."""
+        model, task = spec.model, spec.task
+        assert isinstance(task, Bigram)
+        assert two_layers(model)
+        return cls(spec, w, model, task, unseen(task, spec.seed, END_SEQUENCES))
+
+
+def _diagonals(at: Trained) -> dict[str, float]:
+    first = {name: value.to(at.w["E"].device) for name, value in initial_weights(at.spec).items()}
+    return diagonals(as_simplified(at.model, at.w), as_simplified(at.model, first), at.task)
+
+
+def _masses(at: Trained) -> dict[str, float]:
+    return masses(at.model.forward(at.w, on(at.w["E"].device, at.batch.tokens)), at.batch)
+
+
+def _effects(at: Trained) -> dict[str, float]:
+    assert isinstance(at.model, Transformer)
+    return effects(at.model, at.w, at.batch)
+
+
+LOOKS: dict[str, Callable[[Trained], dict[str, float]]] = {
+    "attribution": lambda at: shares(at.model, at.w, at.batch),
+    "diagonals": _diagonals,
+    "effects": _effects,
+    "masses": _masses,
+    "preference": lambda at: preference(at.model, at.w, at.task, at.batch),
+}

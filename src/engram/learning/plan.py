@@ -42,7 +42,7 @@ class Plan(Value):
     loss            a group of the task, or "all"; rows report the groups that the loss reads
     probe_every     steps between recall probes
     attention_every steps between attention probes, and between tests on other tasks
-    at_end          probes of the trained model, measured once in the last row (engram.probes has one file for each)
+    at_end          probes of the trained model, measured once in the last row (engram.probing names them)
     """
 
     optimiser: SGD | Adam
@@ -53,7 +53,7 @@ class Plan(Value):
     loss: str = "in_context"
     probe_every: Annotated[int, Field(ge=1)] = 5
     attention_every: Annotated[int, Field(ge=1)] = 25
-    at_end: tuple[Literal["diagonals", "preference", "masses", "heads"], ...] = ()
+    at_end: tuple[Literal["attribution", "diagonals", "effects", "masses", "preference"], ...] = ()
     dtype: Literal["float32", "float64"] = "float32"
 
     @model_validator(mode="after")
@@ -62,6 +62,8 @@ class Plan(Value):
             raise ValueError("trained: nothing to train; name at least one matrix")
         if len(set(self.trained)) < len(self.trained):
             raise ValueError("trained: a matrix is named twice; name each once")
+        if len(set(self.at_end)) < len(self.at_end):
+            raise ValueError("at_end: a probe is named twice; name each once")
         for name in self.frozen_until:
             if name not in self.trained:
                 raise ValueError(f"frozen_until: {name!r} is not trained; allowed: {', '.join(self.trained)}")

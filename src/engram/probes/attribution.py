@@ -36,6 +36,32 @@ def _readout(model: Simplified | Transformer, part: Tensor, whole: Tensor) -> Te
 
 
 @torch.no_grad()
+def shares(model: Simplified | Transformer, w: Weights, batch: Batch) -> dict[str, float]:
+    """How much of the right answer each part gives, in context and elsewhere: its share of (logit − mean logit).
+
+    The columns of a group add up to the whole lead of the right answer. A linear W_F is split by what it read:
+    "W_F.head2" is what it makes of the induction head, "W_F.embedding" what it knows of the current token.
+    """
+    trace = model.forward(w, tensor_of(batch.tokens, w))
+    parts = attribution(model, w, trace)
+    if isinstance(model, Simplified) and "W_F" in parts:
+        del parts["W_F"]
+        parts |= {f"W_F.{name}": part for name, part in through_W_F(model, w, trace).items()}
+    right = tensor_of(batch.targets, w)[:, :, None]
+    leads = {name: (p.gather(2, right)[:, :, 0] - p.mean(dim=2)).cpu().numpy() for name, p in parts.items()}
+    return {
+        f"attribution.{group}.{name}": float(lead[batch.groups[group]].mean())
+        for group in ("in_context", "global")
+        for name, lead in leads.items()
+    }
+
+
+def tensor_of(tokens: Int[np.ndarray, "B T"], w: Weights) -> Int[Tensor, "B T"]:
+    """A task's tokens where the weights are; a read-only view is copied."""
+    return torch.from_numpy(np.array(tokens)).to(w["E"].device)
+
+
+@torch.no_grad()
 def preference(model: Simplified | Transformer, w: Weights, task: Bigram, batch: Batch) -> dict[str, float]:
     """Whom the model believes when the induction head and the bigram disagree.
 
@@ -47,7 +73,7 @@ def preference(model: Simplified | Transformer, w: Weights, task: Bigram, batch:
 
     once where the proposal is none of the three likeliest successors (unlikely), once where it is the second or third.
     """
-    tokens = torch.from_numpy(np.array(batch.tokens)).to(w["E"].device)
+    tokens = tensor_of(batch.tokens, w)
     trace = model.forward(w, tokens)
     looks = trace.attention2.argmax(dim=-1)
     active = successor_edges(tokens).gather(2, looks[:, :, None])[:, :, 0].cpu().numpy()

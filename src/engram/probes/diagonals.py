@@ -20,21 +20,28 @@ def strengths(w: Weights, triggers: Int[np.ndarray, " K"] | None = None) -> dict
 
 
 @torch.no_grad()
-def diagonals(w: Weights, task: Bigram) -> dict[str, float]:
-    """Rank correlations of strength with what is seen more often, and how unevenly each memory is filled.
+def diagonals(w: Weights, first: Weights, task: Bigram) -> dict[str, float]:
+    """Rank correlations of what was learned with what is seen more often, and how unevenly each memory is filled.
+
+    Learned is the strength now minus that of the first weights, whose noise differs from memory to memory.
 
     W_K2.frequency    with the frequency of the token, π_u
     W_K1.position     with the position t: negative if late positions are weaker
-    W_….variation     standard deviation over mean of the strengths
+    W_….variation     standard deviation over mean; no number where the mean is not positive: nothing was learned
     """
-    found, triggers = strengths(w, task.fixed_triggers), task.fixed_triggers
+    triggers = task.fixed_triggers
+    before = strengths(first, triggers)
+    learned = {name: now - before[name] for name, now in strengths(w, triggers).items()}
     frequency = task.table.unigram if triggers is None else task.table.unigram[triggers]
-    variation = {f"diagonal.{name}.variation": float(s.std() / s.mean()) for name, s in found.items()}
-    return variation | {
-        "diagonal.W_K2.frequency": _rank_correlation(found["W_K2"], frequency),
-        "diagonal.W_O2.frequency": _rank_correlation(found["W_O2"], task.table.unigram),
-        "diagonal.W_K1.position": _rank_correlation(found["W_K1"], np.arange(len(found["W_K1"]))),
+    return {f"diagonal.{name}.variation": _variation(values) for name, values in learned.items()} | {
+        "diagonal.W_K2.frequency": _rank_correlation(learned["W_K2"], frequency),
+        "diagonal.W_O2.frequency": _rank_correlation(learned["W_O2"], task.table.unigram),
+        "diagonal.W_K1.position": _rank_correlation(learned["W_K1"], np.arange(len(learned["W_K1"]))),
     }
+
+
+def _variation(values: Strengths) -> float:
+    return float(values.std() / values.mean()) if values.mean() > 0 else float("nan")
 
 
 def _rank_correlation(strength: Strengths, other: np.ndarray) -> float:

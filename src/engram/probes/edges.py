@@ -51,22 +51,31 @@ def _mass(name: str, pattern: Float[Tensor, "B T k"], edges: Edges, asked: Bool[
 
 @torch.no_grad()
 def effects(model: Transformer, w: Weights, batch: Batch) -> dict[str, float]:
-    """Loss in context that a head costs (nats more) when its edges are blocked, and when it writes nothing at all.
+    """Loss in context that it costs (nats more) to block edges, or to remove a head.
 
-    previous      edges t → t−1 of this head alone
-    successors    edges from t to successors of earlier visits of the current token
-    removed       the head's columns of W_O set to zero
+    previous.L1H2      edges t → t−1 of head 2 of layer 1; previous.L1: of all heads of the layer at once
+    successors.…       edges from t to successors of earlier visits of the current token
+    removed.…          the head's columns of W_O set to zero
+
+    Heads that stand in for each other cost little one by one: the whole layer tells what the edges are worth.
     """
     tokens = torch.from_numpy(np.array(batch.tokens))
     edges = {"previous": previous_edges(tokens), "successors": successor_edges(tokens)}
     whole = _loss(model, w, batch)
     found = {"effect.none": whole}
-    for head in model.heads():
-        name = f"L{head[0]}H{head[1]}"
+    for name, heads in _sets_of_heads(model).items():
         for kind, blocked in edges.items():
-            found[f"effect.{kind}.{name}"] = _loss(model, w, batch, {head: blocked}) - whole
-        found[f"effect.removed.{name}"] = _loss(model, model.without(w, head), batch) - whole
+            found[f"effect.{kind}.{name}"] = _loss(model, w, batch, dict.fromkeys(heads, blocked)) - whole
+    for i, h in model.heads():
+        found[f"effect.removed.L{i}H{h}"] = _loss(model, model.without(w, (i, h)), batch) - whole
     return found
+
+
+def _sets_of_heads(model: Transformer) -> dict[str, list[Head]]:
+    """Each head alone, and all heads of a layer together."""
+    alone = {f"L{i}H{h}": [(i, h)] for i, h in model.heads()}
+    together = {f"L{layer}": [head for head in model.heads() if head[0] == layer] for layer, _ in model.heads()}
+    return alone | together
 
 
 def _loss(model: Transformer, w: Weights, batch: Batch, blocked: dict[Head, Edges] | None = None) -> float:

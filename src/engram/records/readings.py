@@ -26,15 +26,21 @@ def birth(record: Record, column: str, level: float = 0.5) -> int | None:
 
 
 def reached(record: Record, column: str, level: float, width: int = 10) -> float:
-    """The first step at which the mean over the last `width` steps is above the level; NaN if it never is."""
+    """The first step, at least 1, at which the mean over the last `width` values is above the level; NaN if never."""
     steps, values = record.curve(column)
     return _first(steps, _running_mean(values, width) > level)
 
 
 def fallen(record: Record, column: str, share: float, floor: float, width: int = 10) -> float:
-    """The first step at which a column has made a share of its way from its first value down to the floor."""
+    """The first step, at least 1, at which a column has made a share of its way down to the floor; NaN if never."""
     steps, values = record.curve(column)
     return _first(steps, _running_mean(values, width) < values[0] - share * (values[0] - floor))
+
+
+def highest(record: Record, column: str, until: int, width: int = 30) -> float:
+    """The largest mean over `width` values up to and with a step."""
+    steps, values = record.curve(column)
+    return float(_running_mean(values[steps <= until], width).max())
 
 
 def _running_mean(values: np.ndarray, width: int) -> np.ndarray:
@@ -45,7 +51,7 @@ def _running_mean(values: np.ndarray, width: int) -> np.ndarray:
 
 
 def _first(steps: np.ndarray, there: np.ndarray) -> float:
-    return float(steps[there][0]) if there.any() else float("nan")
+    return max(1.0, float(steps[there][0])) if there.any() else float("nan")
 
 
 def mean_between(record: Record, column: str, begin: float, end: float) -> float:

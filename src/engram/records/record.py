@@ -124,6 +124,11 @@ class Record:
         there = ~np.isnan(values)
         return self.column("step")[there], values[there]
 
+    def last(self, name: str) -> float:
+        """The value in the last row; what was never measured is an error that names what was."""
+        self.column(name)
+        return float(self.rows[-1].get(name, float("nan")))
+
     @property
     def columns(self) -> list[str]:
         return list(dict.fromkeys(name for row in self.rows for name in row))

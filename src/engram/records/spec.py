@@ -51,8 +51,8 @@ class Train(Value):
         """Probes at the end read an induction head on the bigram task."""
         if not (isinstance(self.task, Bigram) and two_layers(self.model)):
             raise ValueError(f"plan.at_end: {probe!r} needs the task Bigram and a model with two layers of attention")
-        if probe == "heads" and not isinstance(self.model, Transformer):
-            raise ValueError("plan.at_end: 'heads' needs a Transformer; Simplified has one head a layer")
+        if probe == "effects" and not isinstance(self.model, Transformer):
+            raise ValueError("plan.at_end: 'effects' needs a Transformer; Simplified has one head a layer")
 
     @property
     def steps(self) -> int:

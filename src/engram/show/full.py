@@ -15,13 +15,13 @@ from engram.show.style import CYCLE, INK, MUTED, house_style
 
 LEVELS = {
     "ceiling": "best predictor",
-    "bag": "best guess from the bag of tokens",
+    "bag": "good guess from the bag of tokens",
     "stands_out": "token that stands out most in the bag",
 }
 
 
 @house_style()
-def one_and_two_layers(runs: Runs, levels: dict[str, list[dict[str, float]]]) -> Figure:
+def one_and_two_layers(runs: Runs, levels: dict[str, dict[str, float]]) -> Figure:
     """Fig. 2: accuracy of one and two layers, and the attention of two layers where weights are kept."""
     kept = {kind: next((r for r in runs[f"{kind}, 2 layers"] if r.snapshot_steps), None) for kind in levels}
     maps = {kind: record for kind, record in kept.items() if record is not None}
@@ -35,13 +35,13 @@ def one_and_two_layers(runs: Runs, levels: dict[str, list[dict[str, float]]]) ->
     return fig
 
 
-def accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, list[dict[str, float]]]) -> None:
+def accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str, float]]) -> None:
     """In-context accuracy of one and two layers, a panel for each kind of triggers; dashed: what theory allows."""
     for ax, kind in zip(axes, levels, strict=True):
         for layers, colour in (("2 layers", CYCLE[0]), ("1 layer", CYCLE[1])):
             seed_curves(ax, runs[f"{kind}, {layers}"], "accuracy.in_context", colour, layers)
         for (name, words), style in zip(LEVELS.items(), ("--", "-.", ":"), strict=True):
-            value = float(np.mean([row[name] for row in levels[kind]]))
+            value = levels[kind][name]
             ax.axhline(value, color=MUTED, ls=style, lw=1, label=f"{words}: {value:.2f}")
         ax.set(title=f"{kind} triggers", xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.03))
         ax.grid(axis="y")
@@ -70,19 +70,19 @@ def everything_trained(records: Sequence[Record]) -> Figure:
 
 
 @house_style()
-def heads(records: Sequence[Record], effects: dict[str, list[list[float]]]) -> Figure:
+def head_figure(records: Sequence[Record], effects: dict[str, list[list[float]]]) -> Figure:
     """Fig. 11: what each head's edges are worth, and its attention where weights are kept."""
     shown = next((record for record in records if record.snapshot_steps), None)
     fig = Figure(figsize=(12.4, 3.6 + (7.4 if shown else 0)))
     parts = fig.subfigures(2 if shown else 1, 1, height_ratios=[3.6, 7.4][: 2 if shown else 1], squeeze=False)[:, 0]
     effect_bars(parts[0].subplots(), effects, "What blocking the circuit's edges of one head costs")
     if shown:
-        draw_heads(parts[1], shown, _titles(shown, effects, records.index(shown)))
+        draw_heads(parts[1], shown, _titles(effects, records.index(shown)))
     headline(fig, f"{describe(records)}. {BOXES if shown else ''}")
     return fig
 
 
-def _titles(record: Record, effects: dict[str, list[list[float]]], seed: int) -> dict[tuple[int, int], str]:
+def _titles(effects: dict[str, list[list[float]]], seed: int) -> dict[tuple[int, int], str]:
     """Layer, head and what its edges are worth, in nats."""
     by_layer = [by_seed[seed] for by_seed in effects.values()]
     return {
@@ -96,11 +96,11 @@ def effect_bars(ax: Axes, effects: dict[str, list[list[float]]], title: str) -> 
     """What blocking its edges costs, head by head; a dot a seed, heads in the order of their effect."""
     for i, (name, by_seed) in enumerate(effects.items()):
         ranked = np.array([sorted(values, reverse=True) for values in by_seed])
-        x = np.arange(1, ranked.shape[1] + 1) + 0.16 * (i - 0.5)
+        x = np.arange(1, ranked.shape[1] + 1) + 0.32 * (i - 0.5)
         ax.bar(x, ranked.mean(axis=0), width=0.3, color=CYCLE[i], alpha=0.35, label=name)
         for values in ranked:
             ax.plot(x, values, "o", ms=4, color=CYCLE[i])
-    ax.set(title=title, xlabel="head, in the order of its effect", ylabel="loss in context without it (nats more)")
+    ax.set(title=title, xlabel="head, in the order of its effect in each seed", ylabel="nats of loss in context")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y")
     ax.legend(fontsize=8.5)

@@ -48,7 +48,7 @@ def image_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def drawn_data(figure: Figure) -> dict[str, Any]:
-    """Exactly what the figure shows, panel by panel: lines with their points, images with their cells, boxes, shapes."""
+    """Exactly what the figure shows, panel by panel: lines with their points, images with cells, boxes, shapes."""
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     return {"panels": [_panel(ax) for ax in panels if ax.lines or ax.images or ax.patches or ax.collections]}
 

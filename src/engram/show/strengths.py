@@ -50,7 +50,7 @@ def _correlations(axes: Sequence[Axes], records: Sequence[Record]) -> None:
     for column, i in shown.items():
         name = column.partition(".")[0]
         for x, key in enumerate((column, f"{name}.variation")):
-            values = [record.rows[-1][f"diagonal.{key}"] for record in records]
+            values = [record.last(f"diagonal.{key}") for record in records]
             axes[i].plot(x + np.linspace(-0.1, 0.1, len(values)), values, "o", ms=5, alpha=0.7, color=CYCLE[x + 1])
         labels = [f"rank correlation\nwith {column.partition('.')[2]}", "coefficient\nof variation"]
         axes[i].set_xticks((0, 1), labels, fontsize=8.5)

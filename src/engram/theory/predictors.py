@@ -1,14 +1,16 @@
 r"""What can be predicted in context from how much: from a bag of tokens, and from the whole sequence.
 
 One layer of attention sees the current token and a bag of the tokens so far. Its counts n_j stand out where an output
-has been: if the current trigger came m times before, its output came m times more than usual. With n_j Poisson of
-mean λ_j t,
+has been: if the current trigger came m times before, its output came m times more than the other tokens of the bag
+explain. Token i brings j about π_b(j|i) times, so with n_j Poisson of mean λ_j = Σ_{i≠z_t} n_i π_b(j|i),
 
-    log P(n | o = j) − log P(n | no output) = −m log(λ_j t) + log n_j! − log (n_j − m)!
+    log P(n | o = j) − log P(n | no output) = −m log λ_j + log n_j! − log (n_j − m)!
+
+This is a good guess from the bag, not the optimum of one layer, which may also weigh positions.
 
 The best predictor of all knows the task. A token a that always had the same successor o is a trigger with probability
 
-    p = ρ_a/N / (ρ_a/N + (1 − ρ_a) Π π_b(successors | a)),      ρ_a the chance that a is a trigger
+    p = ρ_a π_o(o|a) / (ρ_a π_o(o|a) + (1 − ρ_a) Π π_b(successors | a)),      ρ_a the chance that a is a trigger
 
 and it predicts p 1_o + (1 − p) π_b(·|a). (The draws of different triggers are taken as independent.)
 """
@@ -23,17 +25,21 @@ from engram.tasks import Batch, Bigram
 from engram.values import generator
 
 Guesses = Int[np.ndarray, "B T"]
-MANY = 4096  # sequences for rates and chances
+MANY, AT_ONCE = 2**16, 500  # draws of triggers for their chances; sequences at a time
 
 
 def in_context_levels(draws: int, seed: int, K: int, T: int, fixed: int) -> Iterator[dict[str, float]]:
-    """In-context accuracy of three predictors over `draws` sequences: the token that stands out most in the bag, the
-    best guess from the bag, and the best predictor."""
+    """In-context accuracy of three predictors over `draws` sequences: the token that stands out most in the bag, a
+    good guess from the bag, and the best predictor."""
     task = Bigram(K=K, T=T, triggers="fixed" if fixed else "random")
-    batch = task.sample(seed, 0, draws)
-    read = batch.groups["in_context"]
     guesses = {"stands_out": stands_out, "bag": bag_guess, "ceiling": best_guess}
-    yield {name: float((guess(task, batch) == batch.targets)[read].mean()) for name, guess in guesses.items()}
+    hits = {name: np.zeros(0, dtype=bool) for name in guesses}
+    for part in range(0, draws, AT_ONCE):
+        batch = task.sample(seed, part, min(AT_ONCE, draws - part))
+        read = batch.groups["in_context"]
+        for name, guess in guesses.items():
+            hits[name] = np.append(hits[name], (guess(task, batch) == batch.targets)[read])
+    yield {name: float(hit.mean()) for name, hit in hits.items()}
 
 
 def counts(tokens: Int[np.ndarray, "B T"], N: int) -> Float[np.ndarray, "B T N"]:
@@ -41,34 +47,37 @@ def counts(tokens: Int[np.ndarray, "B T"], N: int) -> Float[np.ndarray, "B T N"]
     return np.cumsum(np.eye(N)[tokens], axis=1)
 
 
-def usual(task: Bigram) -> Float[np.ndarray, "T N"]:
-    """λ_j t: how often each token comes in t tokens of the task, on average."""
-    seen = np.bincount(task.sample(0, 2**40, MANY).tokens.ravel(), minlength=task.N)
-    return np.maximum(seen, 0.5) / seen.sum() * np.arange(1, task.T + 1)[:, None]
+def explained(task: Bigram, batch: Batch, n: Float[np.ndarray, "B T N"]) -> Float[np.ndarray, "B T N"]:
+    """λ: how often each token should have come, given all tokens of the bag but the current one."""
+    others = n.copy()
+    np.put_along_axis(others, batch.tokens[:, :, None], 0.0, axis=2)
+    return np.maximum(others @ task.table.bigram, 1e-3)
 
 
 def stands_out(task: Bigram, batch: Batch) -> Guesses:
-    """The token that came most often beyond what is usual."""
-    return np.argmax(counts(batch.tokens, task.N) - usual(task), axis=2)
+    """The token that came most often beyond what the others explain."""
+    n = counts(batch.tokens, task.N)
+    return np.argmax(n - explained(task, batch, n), axis=2)
 
 
 def bag_guess(task: Bigram, batch: Batch) -> Guesses:
     """The likeliest output of the current token, given the counts of all tokens so far."""
     n = counts(batch.tokens, task.N)
     m = np.take_along_axis(n, batch.tokens[:, :, None], axis=2) - 1  # earlier visits
-    gain = -m * np.log(usual(task)) + gammaln(n + 1) - gammaln(np.maximum(n - m, 0) + 1)
+    gain = -m * np.log(explained(task, batch, n)) + gammaln(n + 1) - gammaln(np.maximum(n - m, 0) + 1)
     return np.argmax(np.where(n >= m, gain, -np.inf), axis=2)
 
 
 def best_guess(task: Bigram, batch: Batch) -> Guesses:
     """The likeliest next token, given everything; the current token's earlier successors are all that matters."""
     (B, T), N = batch.tokens.shape, task.N
+    log_pi_o = np.log(np.maximum(task.output_law, 1e-12))
     log_pi_b, rho = np.log(np.maximum(task.table.bigram, 1e-12)), chance_of_trigger(task)
     output, alone, visited = np.zeros((B, N), dtype=int), np.zeros((B, N)), np.zeros((B, N), dtype=bool)
     guess, b = np.empty((B, T), dtype=int), np.arange(B)
     for t in range(T):
         a, y = batch.tokens[:, t], batch.targets[:, t]
-        odds = np.log(rho[a] / N) - np.log1p(-rho[a]) - alone[b, a]
+        odds = np.log(rho[a]) + log_pi_o[a, output[b, a]] - np.log1p(-rho[a]) - alone[b, a]
         p = np.where(visited[b, a], 1 / (1 + np.exp(-odds)), 0.0)
         law = (1 - p)[:, None] * task.table.bigram[a]
         law[b, output[b, a]] += p

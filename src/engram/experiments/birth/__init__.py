@@ -1,6 +1,7 @@
 """Experiments of "Birth of a Transformer: A Memory Viewpoint" (Bietti et al., NeurIPS 2023)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from engram.experiments import Scale
 from engram.learning import SGD, Plan
@@ -18,20 +19,19 @@ def sgd(lr: float) -> SGD:
     return SGD(lr=lr, momentum=0.9, weight_decay=1e-4)
 
 
-def all_tokens(scale: Scale, seed: int, task: Bigram) -> Train:
+def all_tokens(scale: Scale, seed: int, task: Bigram, **plan: Any) -> Train:
     """Training of Figs. 4–7, lr 1: every token counts, and W_F learns the global bigram beside the induction head."""
     _, d, batch = SIZES[scale]
     trained = ("W_K1", "W_K2", "W_O2", "W_F")
-    plan = Plan(optimiser=sgd(1.0), steps=STEPS[scale], batch=batch, trained=trained, loss="all")
-    return Train(task=task, model=Simplified(d=d, blocks=("attention", "attention", "linear")), plan=plan, seed=seed)
+    how = Plan(optimiser=sgd(1.0), steps=STEPS[scale], batch=batch, trained=trained, loss="all", **plan)
+    return Train(task=task, model=Simplified(d=d, blocks=("attention", "attention", "linear")), plan=how, seed=seed)
 
 
 def three_triggers(scale: Scale, seed: int, outputs: str) -> Train:
     """Training of Figs. 4 (center, right), 6 and 7: K=3 random triggers, tested with both laws of outputs."""
     laws = {law: Bigram(K=3, T=SIZES[scale][0], outputs=law) for law in ("uniform", "bigram")}
-    spec = all_tokens(scale, seed, laws[outputs])
-    looks = {"at_end": ("diagonals", "preference")}
-    return spec.model_copy(update={"plan": spec.plan.model_copy(update=looks), "tests": laws})
+    spec = all_tokens(scale, seed, laws[outputs], at_end=("attribution", "diagonals", "preference"))
+    return Train(task=spec.task, model=spec.model, plan=spec.plan, seed=seed, tests={**laws})
 
 
 def split(records: Sequence[Record], kind: Callable[[Train], str]) -> dict[str, list[Record]]:

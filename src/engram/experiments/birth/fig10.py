@@ -35,10 +35,8 @@ def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
     accuracy = [late_mean(r, "accuracy.in_context", r.train.steps) for r in records]
-    later = {
-        name: [log(_born(r, column) / _born(r, "recall.W_O2")) for r in records]
-        for name, column in {"W_K2": "recall.W_K2", "W_K1 (t<64)": "recall.W_K1.t<64"}.items()
-    }
+    keys = {"W_K2": "recall.W_K2", "W_K1 (t<64)": "recall.W_K1.t<64"}
+    births = {name: [_later(record, column) for record in records] for name, column in keys.items()}
     yield Claim(
         "birth.full-architecture",
         CLAIMS["birth.full-architecture"],
@@ -47,14 +45,15 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
             Measure.over_seeds("in-context accuracy, mean of the last 30 steps", accuracy, low=0.9),
             *(
                 Measure.over_seeds(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", ratios, low=0)
-                for name, ratios in later.items()
+                for name, ratios in births.items()
             ),
         ),
     )
 
 
-def _born(record: Record, column: str) -> float:
-    return max(1.0, reached(record, column, 0.5, width=1))
+def _later(record: Record, column: str) -> float:
+    """Log of the birth step of a key memory over that of W_O2; no number where one of them was not born."""
+    return log(reached(record, column, 0.5, width=1) / reached(record, "recall.W_O2", 0.5, width=1))
 
 
 def figure(records: Sequence[Record]) -> Any:

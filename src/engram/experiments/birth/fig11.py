@@ -3,12 +3,14 @@
 Two layers of four heads, ReLU layers of 4d units, layer norms, everything trained by Adam with lr 0.003 (the paper does
 not state it), K=3 random triggers, uniform outputs, loss on all tokens. Which head does what is not read off a picture:
 the edges t → t−1 of one head of layer 1, or the edges to successors of earlier visits of one head of layer 2, are
-blocked, and the loss in context tells what that costs.
+blocked, and the loss in context tells what that costs: for one head, and for all heads of the layer at once.
 
     engram run birth.fig11 --seeds 3
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -26,12 +28,13 @@ CLAIMS = {"birth.heads-share": "One head of layer 1 does most of the looking bac
 SEEDS = {"quick": 3}
 STEPS = {"smoke": 6, "quick": 400, "paper": 1000}
 HEADS = 4
+EDGES = {"layer 1: edges to t−1": ("previous", 1), "layer 2: edges to successors": ("successors", 2)}
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
     T, d, batch = SIZES[scale]
     model = Transformer(d=d, hidden=4 * d, layers=(Layer(heads=HEADS, feed_forward="mlp"),) * 2, norm="pre")
-    looks = ("heads", "masses")
+    looks = ("effects", "masses")
     plan = Plan(
         optimiser=Adam(lr=0.003), steps=STEPS[scale], batch=batch, trained=model.names, loss="all", at_end=looks
     )
@@ -39,41 +42,49 @@ def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
 
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    back = [effects(record, "previous", 1) for record in records]
-    after = [effects(record, "successors", 2) for record in records]
-    top = [max(shares(e)) for e in back]
-    wider = [spread(a) - spread(b) for a, b in zip(after, back, strict=True)]
+    back, after = ([Effects.of(record, *edges) for record in records] for edges in EDGES.values())
+    tops = [[e.top for e in of_layer] for of_layer in (back, after)]
+    wider = [a.spread - b.spread for a, b in zip(after, back, strict=True)]
     yield Claim(
         "birth.heads-share",
         CLAIMS["birth.heads-share"],
         SOURCE,
         (
-            Measure.over_seeds("share of the previous-token effect in the top head of layer 1", top, low=0.5),
-            Measure.over_seeds("heads of layer 2 that share the induction effect", [spread(e) for e in after], low=1.5),
+            Measure.over_seeds("layer 1: effect of its top head over that of all its heads", tops[0], low=0.5),
+            Measure.over_seeds("layer 2: effect of its top head over that of all its heads", tops[1], high=0.5),
+            Measure.over_seeds("layer 2: heads that share the induction effect", [e.spread for e in after], low=1.5),
             Measure.over_seeds("heads that share it: layer 2 minus layer 1", wider, low=0),
         ),
     )
 
 
-def effects(record: Record, edges: str, layer: int) -> list[float]:
-    """Nats of loss in context that each head of a layer costs when its edges are blocked."""
-    return [record.rows[-1][f"effect.{edges}.L{layer}H{h}"] for h in range(1, HEADS + 1)]
+@dataclass(frozen=True)
+class Effects:
+    """Nats of loss in context that blocked edges cost: those of each head of a layer, and those of all its heads."""
 
+    heads: list[float]
+    together: float
 
-def shares(effects: Sequence[float]) -> np.ndarray:
-    """Each head's part of the sum of effects; a head without which the loss falls has none."""
-    positive = np.maximum(effects, 0.0)
-    return positive / positive.sum()
+    @classmethod
+    def of(cls, record: Record, edges: str, layer: int) -> "Effects":
+        count = record.train.model.layers[layer - 1].heads  # type: ignore[attr-defined]
+        alone = [record.last(f"effect.{edges}.L{layer}H{h}") for h in range(1, count + 1)]
+        return cls(alone, record.last(f"effect.{edges}.L{layer}"))
 
+    @property
+    def top(self) -> float:
+        """The part of the whole layer's effect that the top head alone accounts for."""
+        return max(self.heads) / self.together
 
-def spread(effects: Sequence[float]) -> float:
-    """1/Σ share²: 1 if one head does it all, 4 if all four do the same."""
-    return float(1 / np.sum(shares(effects) ** 2))
+    @property
+    def spread(self) -> float:
+        """1/Σ share²: 1 if one head does it all, 4 if four do the same; a head that only hurts has no share."""
+        positive = np.maximum(self.heads, 0.0)
+        return float(positive.sum() ** 2 / np.sum(positive**2)) if positive.any() else nan
 
 
 def figure(records: Sequence[Record]) -> Any:
-    from engram.show.full import heads
+    from engram.show.full import head_figure
 
-    back = [effects(record, "previous", 1) for record in records]
-    after = [effects(record, "successors", 2) for record in records]
-    return heads(records, {"layer 1: edges to t−1": back, "layer 2: edges to successors": after})
+    found = {name: [Effects.of(record, *edges) for record in records] for name, edges in EDGES.items()}
+    return head_figure(records, {name: [e.heads for e in of_name] for name, of_name in found.items()})

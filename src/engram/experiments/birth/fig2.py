@@ -4,10 +4,11 @@ One head a layer, ReLU layers of 4d hidden units, everything trained, K=3 trigge
 random, uniform outputs, loss on all tokens, SGD with lr 0.2, no layer norm.
 
 What one layer can do. It sees the current token and a weighted bag of the tokens so far, not which token came after
-which. The outputs of triggers stand out in the bag, so it guesses a token that came more often than usual. Two levels
-(engram.theory.predictors): the accuracy of the token that stands out most, and that of the best guess from exact
-counts. With random triggers even the best predictor stays below 1, because a token that came before need not be a
-trigger: the ceiling.
+which. The outputs of triggers stand out in the bag, so it guesses a token that came more often than the others explain.
+Two such guesses from exact counts, and the best predictor of all, are levels beside the measurement
+(engram.theory.predictors). With random triggers even the best stays below 1, because a token that came before need not
+be a trigger: 0.976 at T=128, 0.987 at the paper's T=256. `birth.two-layers-near-ceiling` asks for the same share of it
+that the paper's 95 % is.
 
     engram run birth.fig2 --seeds 3
 """
@@ -20,7 +21,7 @@ from engram.experiments.birth import PAPER, SIZES, sgd, split
 from engram.learning import Plan
 from engram.models import Layer, Transformer
 from engram.records import Check, Claim, Measure, Record, Train
-from engram.records.readings import late_mean
+from engram.records.readings import late_mean, mean_between
 from engram.tasks import Bigram
 
 TIMES = "quick 13 min a seed, paper 5 h a seed on 2 cores"
@@ -28,22 +29,28 @@ SOURCE = f"{PAPER}, section 3 and Fig. 2"
 CLAIMS = {
     "birth.one-layer-fails": "In context two layers reach 99 % (fixed triggers) and 95 % (random), one about 55 %.",
     "birth.induction-attention": "Layer 1 attends to the previous token, layer 2 to tokens after earlier visits.",
+    "birth.two-layers-near-ceiling": "With random triggers two layers come as near to the best predictor as 95 % is.",
 }
-FAILS, ATTENDS = CLAIMS
+FAILS, ATTENDS, NEAR = CLAIMS
+ACCURACY = "accuracy.in_context"
 SEEDS = {"quick": 3}  # trainings of full models are long
-STEPS = {"smoke": (6, 6), "quick": (400, 1500), "paper": (1000, 1000)}  # fixed triggers and one layer; random
+STEPS = {
+    "smoke": (6, 6),
+    "quick": (600, 1200),
+    "paper": (1000, 1000),
+}  # 2 layers on random triggers take longer
 LEAST = {"fixed": 0.99, "random": 0.95}
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train | Check]:
     trainings = [full(scale, triggers, layers, seed) for triggers in LEAST for layers in (2, 1) for seed in seeds]
-    levels = [_levels(scale, triggers, seed) for triggers in LEAST for seed in seeds]
-    return [*trainings, *levels]
+    return [*trainings, *(_levels(scale, triggers) for triggers in LEAST)]
 
 
-def _levels(scale: Scale, triggers: str, seed: int) -> Check:
+def _levels(scale: Scale, triggers: str) -> Check:
+    """One for all seeds: these levels belong to the task."""
     sizes = {"K": 3, "T": SIZES[scale][0], "fixed": int(triggers == "fixed")}
-    return Check(law="predictors.in_context_levels", sizes=sizes, draws=4 if scale == "smoke" else 300, seed=seed)
+    return Check(law="predictors.in_context_levels", sizes=sizes, draws=16 if scale == "smoke" else 4000)
 
 
 def full(scale: Scale, triggers: Any, layers: int, seed: int) -> Train:
@@ -57,56 +64,56 @@ def full(scale: Scale, triggers: Any, layers: int, seed: int) -> Train:
 
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    runs, levels = _split(records)
-    reached = {kind: [late_mean(r, "accuracy.in_context", r.train.steps) for r in same] for kind, same in runs.items()}
+    runs, levels = by_kind(records)
+    at_end = {kind: [late_mean(r, ACCURACY, r.train.steps) for r in same] for kind, same in runs.items()}
     two = [
-        Measure.over_seeds(f"2 layers, {kind} triggers: in-context accuracy", reached[f"{kind}, 2 layers"], low=least)
+        Measure.over_seeds(f"2 layers, {kind} triggers: in-context accuracy", at_end[f"{kind}, 2 layers"], low=least)
         for kind, least in LEAST.items()
     ]
-    one = [
-        Measure.over_seeds(f"1 layer, {kind} triggers", reached[f"{kind}, 1 layer"], low=0.47, high=0.63)
-        for kind in LEAST
-    ]
-    yield Claim(FAILS, CLAIMS[FAILS], SOURCE, (*two, *one, *_bounds(reached, levels)))
+    one = [measure for kind in LEAST for measure in _one_layer(kind, runs[f"{kind}, 1 layer"], levels[kind]["bag"])]
+    yield Claim(FAILS, CLAIMS[FAILS], SOURCE, (*two, *one))
     yield Claim(ATTENDS, CLAIMS[ATTENDS], SOURCE, tuple(m for kind in LEAST for m in _attends(kind, runs)))
+    near = [a / levels["random"]["ceiling"] for a in at_end["random, 2 layers"]]
+    yield Claim(
+        NEAR,
+        CLAIMS[NEAR],
+        f"{SOURCE}; the ceiling is computed here",
+        (Measure.over_seeds("in-context accuracy over that of the best predictor", near, low=0.95 / 0.987, high=1),),
+    )
 
 
-def _bounds(reached: dict[str, list[float]], levels: dict[str, list[dict[str, float]]]) -> Iterator[Measure]:
-    """One layer against the best guess from the bag of tokens, and two layers against the best predictor of all."""
-    for kind in LEAST:
-        bag, ceiling = ([row[name] for row in levels[kind]] for name in ("bag", "ceiling"))
-        gaps = [b - a for a, b in zip(reached[f"{kind}, 1 layer"], bag, strict=True)]
-        yield Measure.over_seeds(f"{kind}: best guess from the bag of tokens minus 1 layer", gaps, low=0)
-        gaps = [c - a for a, c in zip(reached[f"{kind}, 2 layers"], ceiling, strict=True)]
-        yield Measure.over_seeds(f"{kind}: best predictor minus 2 layers", gaps, low=-0.01)
+def _one_layer(kind: str, runs: Sequence[Record], bag: float) -> Iterator[Measure]:
+    """What one layer reaches, that it has stopped to gain, and that a good guess from the bag is not far below it."""
+    reached = [late_mean(r, ACCURACY, r.train.steps, 100) for r in runs]
+    gained = [a - mean_between(r, ACCURACY, 0.5, 0.75) for a, r in zip(reached, runs, strict=True)]
+    yield Measure.over_seeds(f"1 layer, {kind} triggers: in-context accuracy", reached, low=0.47, high=0.63)
+    yield Measure.over_seeds(f"1 layer, {kind}: gained since the third quarter of its training", gained, high=0.03)
+    above = [a - bag for a in reached]
+    yield Measure.over_seeds(f"1 layer, {kind}: minus a good guess from the bag of tokens", above, high=0.05)
 
 
 def _attends(kind: str, runs: dict[str, list[Record]]) -> Iterator[Measure]:
-    """Attention on the edges of the circuit, as a multiple of what uniform attention would put there."""
-    last = [record.rows[-1] for record in runs[f"{kind}, 2 layers"]]
+    """Attention on the edges of the circuit, and as a multiple of what uniform attention would put there."""
 
     def mass(name: str) -> list[float]:
-        return [row[f"mass.{name}"] for row in last]
+        return [record.last(f"mass.{name}") for record in runs[f"{kind}, 2 layers"]]
 
-    def above_chance(name: str) -> list[float]:
-        return [row[f"mass.{name}"] / row[f"mass.{name}.chance"] for row in last]
+    def over_chance(name: str) -> list[float]:
+        return [a / b for a, b in zip(mass(name), mass(f"{name}.chance"), strict=True)]
 
     yield Measure.over_seeds(f"{kind}: mass of layer 1 on t−1", mass("previous"), low=0.5)
+    yield Measure.over_seeds(f"{kind}: the same over chance", over_chance("previous"), low=2)
     yield Measure.over_seeds(f"{kind}: layer 2 on successors, at triggers", mass("successors.triggers"), low=0.5)
-    yield Measure.over_seeds(f"{kind}: the same over chance", above_chance("successors.triggers"), low=2)
-    others = above_chance("successors.others")
-    ratio = [a / b for a, b in zip(above_chance("successors.triggers"), others, strict=True)]
-    if kind == "fixed":
-        yield Measure.over_seeds("fixed: over chance at triggers, divided by the same at other tokens", ratio, low=2)
-    else:
-        yield Measure.over_seeds("random: layer 2 on successors over chance, at other repeated tokens", others, low=2)
+    yield Measure.over_seeds(f"{kind}: the same over chance", over_chance("successors.triggers"), low=2)
+    others = f"{kind}: layer 2 on successors over chance, at other repeated tokens"
+    band = {"high": 2.0} if kind == "fixed" else {"low": 2.0}
+    yield Measure.over_seeds(others, over_chance("successors.others"), **band)
 
 
-def _split(records: Sequence[Record]) -> tuple[dict[str, list[Record]], dict[str, list[dict[str, float]]]]:
-    levels: dict[str, list[dict[str, float]]] = {}
-    for record in records:
-        if isinstance(record.spec, Check):
-            levels.setdefault("fixed" if record.spec.sizes["fixed"] else "random", []).append(record.rows[0])
+def by_kind(records: Sequence[Record]) -> tuple[dict[str, list[Record]], dict[str, dict[str, float]]]:
+    """Trainings by triggers and layers, and the levels of each kind of triggers."""
+    checks = [record for record in records if isinstance(record.spec, Check)]
+    levels = {"fixed" if record.check.sizes["fixed"] else "random": record.rows[0] for record in checks}
     return split([record for record in records if isinstance(record.spec, Train)], kind_of), levels
 
 
@@ -118,4 +125,4 @@ def kind_of(spec: Train) -> str:
 def figure(records: Sequence[Record]) -> Any:
     from engram.show.full import one_and_two_layers
 
-    return one_and_two_layers(*_split(records))
+    return one_and_two_layers(*by_kind(records))

@@ -47,8 +47,8 @@ def lost(record: Record) -> float:
     """In-context accuracy at the end: on the outputs of training minus on the others."""
     own = trained_on(record.train)
     (other,) = set(LAWS) - {own}
-    last = record.rows[-1]
-    return last[f"test.{own}.accuracy.in_context"] - last[f"test.{other}.accuracy.in_context"]
+    own_accuracy, other_accuracy = (record.last(f"test.{law}.accuracy.in_context") for law in (own, other))
+    return own_accuracy - other_accuracy
 
 
 def trained_on(spec: Train) -> str:

@@ -21,7 +21,7 @@ CLAIMS = {
     "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",
     "birth.preference": "The model uses the token that the induction head retrieves when the bigram finds it unlikely.",
 }
-RATES = ("unlikely.follows", "unlikely.bigram", "likely.follows", "likely.bigram")
+RATES = ("unlikely.follows", "unlikely.bigram", "likely.follows")
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
@@ -36,19 +36,13 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         Measure.over_seeds("recall of W_O2 lost: 30–50 % of the steps minus last 10 %", lost, low=0),
         Measure.over_seeds("KL of W_F grown (nats): last 10 % of the steps minus 30–50 %", gained, low=0),
     )
-    last = [record.rows[-1] for record in records]
-    rates = {name: [row[f"preference.{name}"] for row in last] for name in RATES}
-    prefers = [_difference(rates, f"{kind}.follows", f"{kind}.bigram") for kind in ("unlikely", "likely")]
+    rates = {name: [record.last(f"preference.{name}") for record in records] for name in RATES}
+    unless = _difference(rates, "unlikely.follows", "likely.follows")
     yield _claim(
         "birth.preference",
-        Measure.over_seeds("head's token unlikely under π_b: follows the head minus the bigram", prefers[0], low=0),
-        Measure.over_seeds("head's token second or third under π_b: the same", prefers[1], low=0),
-        Measure.over_seeds(
-            "follows the head: where its token is unlikely minus where it is second or third",
-            _difference(rates, "unlikely.follows", "likely.follows"),
-            low=0,
-        ),
-        Measure.over_seeds("follows the head where its token is unlikely", rates["unlikely.follows"], low=0.5),
+        Measure.over_seeds("follows the head, its token unlikely under π_b", rates["unlikely.follows"], low=0.5),
+        Measure.over_seeds("the same minus follows the bigram there", _difference(rates, *RATES[:2]), low=0),
+        Measure.over_seeds("follows the head: its token unlikely minus second or third under π_b", unless, low=0),
     )
 
 

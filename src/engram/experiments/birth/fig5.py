@@ -32,7 +32,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
 
     def slower(slow: str, fast: str, column: str) -> Measure:
         a, b = ([reached(r, column, LEVEL, width=1) for r in runs[name]] for name in (slow, fast))
-        ratios = [log(max(1.0, x) / max(1.0, y)) for x, y in zip(a, b, strict=True)]
+        ratios = [log(x / y) for x, y in zip(a, b, strict=True)]
         return Measure.over_seeds(f"log of steps to {column} {LEVEL}: {slow} over {fast}", ratios, low=0)
 
     yield Claim(

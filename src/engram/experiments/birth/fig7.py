@@ -1,7 +1,7 @@
 """Fig. 7: the trained memories, association by association: what is seen more often is stored more strongly.
 
 The uniform trainings of birth.fig4-center at their end. Strength is the score of the right answer, the diagonal of
-each map.
+each map, minus what the first weights gave it by chance.
 
     engram run birth.fig7 --seeds 5
 """
@@ -23,19 +23,19 @@ CLAIMS = {
 
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    last = [record.rows[-1] for record in records]
+    def read(name: str) -> list[float]:
+        return [record.last(f"diagonal.{name}") for record in records]
 
     def uneven(name: str) -> list[float]:
-        return [row[f"diagonal.{name}.variation"] - row["diagonal.W_O2.variation"] for row in last]
+        return [a - b for a, b in zip(read(f"{name}.variation"), read("W_O2.variation"), strict=True)]
 
-    frequency, position = ([row[f"diagonal.{name}"] for row in last] for name in ("W_K2.frequency", "W_K1.position"))
     yield Claim(
         "birth.memory-diagonals",
         CLAIMS["birth.memory-diagonals"],
         SOURCE,
         (
-            Measure.over_seeds("rank correlation of strength in W_K2 with frequency π_u", frequency, low=0),
-            Measure.over_seeds("rank correlation of strength in W_K1 with position t", position, high=0),
+            Measure.over_seeds("rank correlation of strength in W_K2 with frequency", read("W_K2.frequency"), low=0),
+            Measure.over_seeds("rank correlation of strength in W_K1 with position t", read("W_K1.position"), high=0),
             Measure.over_seeds("coefficient of variation: W_K2 minus W_O2", uneven("W_K2"), low=0),
             Measure.over_seeds("coefficient of variation: W_K1 minus W_O2", uneven("W_K1"), low=0),
         ),

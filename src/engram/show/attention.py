@@ -1,12 +1,14 @@
-"""Attention over a readable sequence, as in Figs. 2 and 11; boxes mark where an induction head must look."""
+"""Attention over a readable sequence, as in Figs. 2 and 11; boxes mark where an induction head would look."""
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from engram.probes.edges import Edges, previous_edges, successor_edges
 from engram.records import Record
 from engram.show.plots import headline, label_tokens, letters_of
 from engram.show.style import CYCLE, house_style
@@ -30,8 +32,8 @@ def draw_layers(fig: FigureBase, record: Record, name: str, step: int | None = N
     readable, axes = Readable(record, length), fig.subplots(1, 2)
     trace = record.model(step)(readable.tokens)
     layer1, layer2 = trace.attention1[0].numpy(), trace.attention2[0].numpy()
-    readable.draw(axes[0], layer1, readable.previous, f"{name}Layer 1: look at the previous position")
-    image = readable.draw(axes[1], layer2, readable.successors, f"{name}Layer 2: look after an earlier visit")
+    readable.draw(axes[0], layer1, readable.previous, f"{name}Layer 1 (boxes: previous position)")
+    image = readable.draw(axes[1], layer2, readable.successors, f"{name}Layer 2 (boxes: after an earlier visit)")
     fig.colorbar(image, ax=axes, shrink=0.8, pad=0.01, label="attention")
 
 
@@ -47,8 +49,9 @@ def draw_heads(fig: FigureBase, record: Record, titles: dict[tuple[int, int], st
 
 
 BOXES = (
-    "Boxes: where an induction head must look. Layer 1: the position before. Layer 2: after an earlier visit of the "
-    "current token; orange if it is a trigger, green if not"
+    "Boxes: where an induction head would look. Layer 1: the position before. Layer 2: after an earlier visit of the "
+    "current token; orange if it is a trigger, green if not.\n"
+    "The sequence was chosen for its variety among unseen ones, whatever the model does with it"
 )
 
 
@@ -59,8 +62,9 @@ class Readable:
         self.tokens, asked = readable_sequence(record.train.task, record.train.seed, length)
         letters = letters_of(record)
         self.marks = [letters[z] if letters else str(z) for z in self.tokens]
-        self.previous = {(t, t - 1): RIGHT for t in range(1, len(self.tokens))}
-        self.successors = {edge: RIGHT if asked[edge[0]] else OTHER for edge in successors(self.tokens)}
+        z = torch.from_numpy(self.tokens)[None]
+        self.previous = {(t, s): RIGHT for t, s in _pairs(previous_edges(z))}
+        self.successors = {(t, s): RIGHT if asked[t] else OTHER for t, s in _pairs(successor_edges(z))}
 
     def draw(
         self, ax: Axes, pattern: Float[np.ndarray, "T k"], boxes: dict[Edge, str], title: str, size: float = 7.5
@@ -73,9 +77,9 @@ class Readable:
         return ax.imshow(np.where(seen, pattern, np.nan), cmap="Blues", vmin=0, vmax=1)
 
 
-def successors(tokens: Int[np.ndarray, " T"]) -> list[Edge]:
-    """(t, s) for every s ≤ t whose predecessor is the token at t."""
-    return [(t, s) for t in range(len(tokens)) for s in range(1, t + 1) if tokens[s - 1] == tokens[t]]
+def _pairs(edges: Edges) -> list[list[int]]:
+    """[t, s] for every edge of a single sequence."""
+    return edges[0].nonzero().tolist()
 
 
 def readable_sequence(task: Task, seed: int, length: int) -> tuple[Int[np.ndarray, " T"], Bool[np.ndarray, " T"]]:

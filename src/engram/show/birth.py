@@ -28,7 +28,7 @@ def schedules(runs: Runs) -> Figure:
     axes[0][0].set_ylabel("in-context accuracy")
     axes[1][0].set_ylabel("recall")
     fig.legend(*axes[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
-    headline(fig, f"Learning the induction head alone; dotted: the frozen matrices begin to move. {_first(runs)}")
+    headline(fig, f"Learning the induction head alone; dotted: the frozen matrices begin to move. {of_all(runs)}")
     return fig
 
 
@@ -60,7 +60,7 @@ def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
     ax.set_title("Loss in context (solid) and global (dashed)")
     ax.grid(axis="y")
     ax.legend(fontsize=8.5, ncols=2)
-    headline(fig, _first(runs))
+    headline(fig, of_all(runs))
     return fig
 
 
@@ -80,7 +80,7 @@ def memories_by_kind(runs: Runs, title: str) -> Figure:
     axes[0].set_ylabel("recall")
     axes[-1].set_ylabel("nats")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(runs), fontsize=8.5)
-    headline(fig, f"{title}. {_first(runs)}")
+    headline(fig, f"{title}. {of_all(runs)}")
     return fig
 
 
@@ -98,7 +98,7 @@ def transfer(runs: Runs) -> Figure:
     )
     ax.grid(axis="y")
     ax.legend(fontsize=9, loc="lower right")
-    headline(fig, _first(runs))
+    headline(fig, of_all(runs))
     return fig
 
 
@@ -133,5 +133,6 @@ def _columns(runs: Runs, height_ratios: tuple[float, float]) -> tuple[Figure, li
     return fig, axes.tolist()
 
 
-def _first(runs: Runs) -> str:
-    return describe(next(iter(runs.values())))
+def of_all(runs: Runs) -> str:
+    """What trainings of every kind share."""
+    return describe([record for same in runs.values() for record in same])

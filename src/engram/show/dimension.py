@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from engram.records import Record
 from engram.show.plots import seed_curves
 from engram.show.style import MUTED, house_style
+from engram.tasks import Bigram
 
 LEVEL = 0.9
-VOCABULARY = 65  # characters of the bundled text
 SEEN = {"color": MUTED, "ls": "--", "lw": 1.2}
 
 
@@ -24,20 +24,24 @@ def dimension_figure(
     """Recall of W_O2 over steps for each width, at the fixed rate and at the tuned ones; and how these were tuned."""
     fig = Figure(figsize=(12.6, 4))
     left, middle, right = fig.subplots(1, 3, width_ratios=(1.2, 1.2, 1))
-    for ax, runs in ((left, fixed), (middle, tuned)):
-        for i, (d, records) in enumerate(runs.items()):
-            seed_curves(ax, records, "recall.W_O2", f"C{i}", f"d={d}, tuned rate {_rate(records):g}")
-        steps = max(records[0].train.steps for records in runs.values())
-        ax.set(xlabel="training step", ylabel="recall of W_O2", xlim=(0, steps), ylim=(0, 1.02))
-        ax.axhline(LEVEL, color=MUTED, ls="--", lw=1, label=f"recall {LEVEL}")
-        _chance(ax)
-    fig.legend(*middle.get_legend_handles_labels(), loc="outside upper left", ncols=len(tuned) + 2, fontsize=9)
+    _recalls(left, {f"d={d}": records for d, records in fixed.items()})
+    _recalls(middle, {f"d={d}, rate {_rate(records):g}": records for d, records in tuned.items()})
     left.set_title(f"Fixed rate {_rate(next(iter(fixed.values()))):g}")
     middle.set_title("Rate tuned for each width")
     _rates(right, tuning)
     for ax in (left, middle, right):
         ax.grid(axis="y")
     return fig
+
+
+def _recalls(ax: Axes, runs: Mapping[str, Sequence[Record]]) -> None:
+    for i, (name, records) in enumerate(runs.items()):
+        seed_curves(ax, records, "recall.W_O2", f"C{i}", name)
+    specs = [records[0].train for records in runs.values()]
+    ax.axhline(LEVEL, color=MUTED, ls="--", lw=1, label=f"recall {LEVEL}")
+    _chance(ax, specs[0].task.N)
+    ax.set(xlabel="training step", ylabel="recall of W_O2", xlim=(0, max(s.steps for s in specs)), ylim=(0, 1.02))
+    ax.legend(fontsize=8)
 
 
 def _rate(records: Sequence[Record]) -> float:
@@ -65,7 +69,8 @@ def one_step_figure(
     batches = list(next(iter(recalls.values())))
     for i, (d, by_batches) in enumerate(recalls.items()):
         _over_seeds(left, batches, [by_batches[n] for n in batches], f"C{i}", f"d={d}")
-    left.plot(batches, [1 - np.mean(unseen[n]) / VOCABULARY for n in batches], label="tokens seen as an answer", **SEEN)
+    N = Bigram().N  # the law of Fig. 9 draws from the bundled text
+    left.plot(batches, [1 - np.mean(unseen[n]) / N for n in batches], label="tokens seen as an answer", **SEEN)
     widths, shown = list(recalls), batches[:: max(1, len(batches) // 3)]
     for i, n in enumerate(shown):
         _over_seeds(right, widths, [recalls[d][n] for d in widths], f"C{i}", f"{n} batch{'es' if n > 1 else ''}")
@@ -74,7 +79,7 @@ def one_step_figure(
     for ax, ticks in ((left, batches), (right, widths)):
         ax.set(xscale="log", ylim=(0, 1.02))
         _plain_ticks(ax, ticks)
-        _chance(ax)
+        _chance(ax, N)
         ax.grid(axis="y")
         ax.legend(fontsize=8.5)
     return fig
@@ -87,8 +92,8 @@ def _over_seeds(ax: Axes, x: Sequence[int], values: Sequence[Sequence[float]], c
     ax.plot(x, [np.mean(of_x) for of_x in values], "o-", ms=4, color=colour, lw=1.8, label=label)
 
 
-def _chance(ax: Axes) -> None:
-    ax.axhline(1 / VOCABULARY, color=MUTED, ls=":", lw=1, label=f"chance, 1/{VOCABULARY}")
+def _chance(ax: Axes, N: int) -> None:
+    ax.axhline(1 / N, color=MUTED, ls=":", lw=1, label=f"chance, 1/{N}")
 
 
 def _plain_ticks(ax: Axes, sizes: Sequence[float]) -> None:

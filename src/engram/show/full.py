@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from engram.records import Record
 from engram.show.attention import BOXES, draw_heads, draw_layers
-from engram.show.birth import Runs, recalls
+from engram.show.birth import Runs, of_all, recalls
 from engram.show.plots import describe, headline, seed_curves
 from engram.show.style import CYCLE, INK, MUTED, house_style
 
@@ -30,8 +30,7 @@ def one_and_two_layers(runs: Runs, levels: dict[str, dict[str, float]]) -> Figur
     accuracies(list(parts[0].subplots(1, len(levels))), runs, levels)
     for part, (kind, record) in zip(parts[1:], maps.items(), strict=True):
         draw_layers(part, record, f"{kind} triggers. ")
-    first = next(iter(runs.values()))
-    headline(fig, f"{describe(first)}. {BOXES if maps else ''}")
+    headline(fig, f"{of_all(runs)}. {BOXES if maps else ''}")
     return fig
 
 

@@ -11,8 +11,8 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from engram.probes.recall import scores_W_K1, scores_W_K2, scores_W_O2
-from engram.records import Record
+from engram.probes.recall import as_simplified, scores_W_K1, scores_W_K2, scores_W_O2, two_layers
+from engram.records import Record, Train
 from engram.records.readings import MEMORIES, birth
 from engram.show.style import COLOURS, INK, MUTED, house_style, visible
 from engram.tasks import Bigram
@@ -43,9 +43,8 @@ def birth_curves(records: Sequence[Record]) -> Figure:
 
 @house_style()
 def curves(records: Sequence[Record]) -> Figure:
-    """Every measured column over steps, grouped by what it is: losses, accuracies, recalls, …"""
-    columns = sorted(name for name in records[0].columns if name not in ("step", "loss"))
-    families = {kind: list(names) for kind, names in groupby(columns, key=lambda name: name.partition(".")[0])}
+    """Every column that was measured over steps, grouped by what it is: losses, accuracies, recalls, …"""
+    families = {kind: list(names) for kind, names in groupby(over_steps(records[0]), lambda name: name.split(".")[0])}
     fig = Figure(figsize=(7.2, 2.3 * len(families)))
     axes = fig.subplots(len(families), 1, sharex=True, squeeze=False)
     for ax, (kind, names) in zip(axes[:, 0], families.items(), strict=True):
@@ -57,6 +56,13 @@ def curves(records: Sequence[Record]) -> Figure:
     axes[-1, 0].set_xlabel("training step")
     headline(fig, describe(records))
     return fig
+
+
+def over_steps(record: Record) -> list[str]:
+    """Columns with more than one number, so that there is a line to draw; of a single row, all that have one."""
+    least = min(2, len(record.rows))
+    columns = (name for name in record.columns if name not in ("step", "loss"))
+    return sorted(name for name in columns if len(record.curve(name)[0]) >= least)
 
 
 @house_style()
@@ -88,15 +94,21 @@ def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, l
 
 
 def describe(records: Sequence[Record]) -> str:
-    spec = records[0].train
-    seeds = f"seed {spec.seed}" if len(records) == 1 else f"{len(records)} seeds"
-    sizes = [
-        f"{name}={getattr(part, name)}"
-        for part in (spec.task, spec.model)
-        for name in ("K", "T", "d")
-        if hasattr(part, name)
-    ]
-    return f"{', '.join(sizes)}, batch {spec.plan.batch}, {seeds}"
+    """What all these trainings share, and how many seeds there are."""
+    seeds = {record.train.seed for record in records}
+    return ", ".join([*shared(records), f"{len(seeds)} seeds" if len(seeds) > 1 else f"seed {min(seeds)}"])
+
+
+def shared(records: Sequence[Record]) -> list[str]:
+    """"K=5", "batch 128", "SGD lr 0.2", …: only what is the same in all of them."""
+    first, *others = [_sizes(record.train) for record in records]
+    return [size for size in first if all(size in of_other for of_other in others)]
+
+
+def _sizes(spec: Train) -> list[str]:
+    parts, optimiser = (spec.task, spec.model), spec.plan.optimiser
+    sizes = [f"{name}={getattr(part, name)}" for part in parts for name in ("K", "T", "d") if hasattr(part, name)]
+    return [*sizes, f"batch {spec.plan.batch}", f"{type(optimiser).__name__} lr {optimiser.lr:g}"]
 
 
 def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], column: str) -> None:
@@ -128,7 +140,9 @@ def memory_maps(record: Record, step: int | None = None) -> Figure:
 
 def draw_maps(fig: Figure, axes: Sequence[Axes], record: Record, step: int | None = None) -> None:
     """W_O2, W_K2 and W_K1 on three axes, on one scale."""
-    w, letters = record.model(step).weights, letters_of(record)
+    model, letters = record.train.model, letters_of(record)
+    assert two_layers(model)
+    w = as_simplified(model, record.model(step).weights)
     image = heat(axes[0], scores_W_O2(w).numpy(), "W_O2: the token to write", "token attended to", "token written")
     heat(axes[1], scores_W_K2(w).numpy(), "W_K2: the token to look for", "current token", "token before the key")
     positions = heat(

@@ -1,6 +1,8 @@
 """Every annotation of the package is checked while tests run: shapes by jaxtyping, types by beartype."""
 
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from jaxtyping import install_import_hook
@@ -9,6 +11,7 @@ install_import_hook("engram", "typecheck.check")
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
 from engram.learning import SGD, Plan  # noqa: E402
 from engram.models import Simplified  # noqa: E402
@@ -28,6 +31,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "runs"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "runs"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real browser that asks the network for nothing of its own accord."""
+    found = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("no browser in CI: `make test` should have installed one")
+        pytest.skip("no chromium on this machine")
+    quiet = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=quiet)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

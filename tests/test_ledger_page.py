@@ -1,159 +1,15 @@
-"""The ledger says of every claim what is known of it; its page filters, links and reads well in a real browser."""
+"""The page of the ledger filters, links, prints and reads well in a real browser, and asks the network for nothing."""
 
-import json
-import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 
-import test_report
-from engram.cli import main
-from engram.experiments import Experiment, find, names
-from engram.ledger import OTHER, PAPERS, TALKS, Entry, markdown, paper_of
-from engram.records import Claim, Measure
-from engram.records.files import COMMITTED
-from engram.show.ledger_page import STATES, page, plot, state, tally
-
-browser = test_report.browser  # the fixture
-
-NASTY = 'It says <b>"1 & 2"</b> of | and *</script><script>document.title = "broken"</script>.'
-
-
-def entry(id: str, statement: str, source: str, *measures: Measure, **more: Any) -> Entry:
-    claim = Claim(id, statement, source, measures) if measures else None
-    module = ModuleType("of_a_test")
-    vars(module)["SOURCE"] = source
-    return Entry(id, statement, Experiment(id, module, f"engram run {id}"), "quick", claim, **more)
-
-
-def five(name: str, middle: float, **band: float) -> Measure:
-    return Measure.over_seeds(name, [middle - 0.02, middle - 0.01, middle, middle + 0.01, middle + 0.02], **band)
-
-
-ENTRIES = [
-    entry("birth.inside", "A number lies inside.", "Birth of a Transformer, Fig. 3", five("a", 0.5, low=0)),
-    entry("birth.outside", NASTY, "Birth of a Transformer", five("a", 0.5, low=0), five("b|c", 2, high=1)),
-    entry("birth.nothing", "Nobody has looked.", "Birth of a Transformer, Fig. 9"),
-    entry("memory.old", "The code has changed.", "Hopfield 1982", five("a", 0.5, low=0), stale=True),
-    entry("memory.few", "Two seeds only.", "talks", Measure.over_seeds("a", [0.5, 0.51], low=0)),
-    entry("memory.lost", "One seed diverged.", "slides 'x'", five("a", 0.5, low=0), diverged=(7,)),
-]
-CLAIMS = [entry.to_json() for entry in ENTRIES]
-
-
-def test_every_claim_of_engram_has_a_known_paper() -> None:
-    """Also a claim without records; a new title belongs into PAPERS."""
-    claims = [
-        Entry(id, text, experiment).to_json()
-        for experiment in map(find, names())
-        for id, text in experiment.statements.items()
-    ]
-    assert {claim["id"] for claim in claims if claim["paper"] not in (*PAPERS, TALKS)} == set()
-    assert all(claim["paper"] == "Birth of a Transformer" for claim in claims if claim["id"].startswith("birth."))
-
-
-def test_the_paper_is_the_one_that_the_source_names_first() -> None:
-    assert paper_of("Ramsauer et al. 2021; Smart, Bietti and Sengupta 2025", "x") == "Ramsauer et al. 2021"
-    assert paper_of("talks; the task of Birth of a Transformer", "memory.x") == "Birth of a Transformer"
-    assert paper_of("slides", "memory.x") == TALKS
-    assert paper_of("", "birth.fig3") == "Birth of a Transformer"
-    assert paper_of("my own idea", "mine") == OTHER
-
-
-def test_each_claim_has_one_state_and_says_why() -> None:
-    html, text = page(CLAIMS), markdown(ENTRIES)
-    assert [state(claim) for claim in CLAIMS] == [
-        "agrees",
-        "disagrees",
-        "missing",
-        "stale",
-        "inconclusive",
-        "inconclusive",
-    ]
-    assert tally(CLAIMS) == {"agrees": 1, "disagrees": 1, "inconclusive": 2, "stale": 1, "missing": 1}
-    for said in ("No record decides", "The record is stale", "Fewer seeds than", "Seeds that diverged: 7"):
-        assert html.count(said) == text.count(said) == 1
-    for claim in CLAIMS:
-        assert f'id="{claim["id"]}" data-paper="{claim["paper"]}" data-state="{state(claim)}"' in html
-        assert f"### `{claim['id']}`: {state(claim)}\n" in text
-
-
-def test_page_is_one_file_without_addresses_or_clock() -> None:
-    html = page(CLAIMS, "these <records>", "engram ledger")
-    assert html == page(CLAIMS, "these <records>", "engram ledger")
-    assert not re.search(r"https?:|src=|@import|url\(|Date", html)
-    assert "these &lt;records&gt;" in html
-    assert html.count("</script>") == 1
-    assert "0 of 0 claims" in page([])
-
-
-def test_markdown_tables_keep_their_columns() -> None:
-    """A bar in a name may not open a new cell; counts of papers add up to all."""
-    lines = markdown(ENTRIES).splitlines()
-    widths = {len(re.split(r"(?<!\\)\|", line)) - 2 for line in lines if line.startswith("|")}
-    assert widths == {6, 2 + len(STATES)}
-    table = [line for line in lines if line.startswith("|")][2 : 3 + len({claim["paper"] for claim in CLAIMS})]
-    counts = [[int(cell) for cell in line.split("|")[2:-1]] for line in table]
-    assert [sum(column) for column in zip(*counts[:-1], strict=True)] == counts[-1]
-    assert counts[-1][0] == sum(counts[-1][1:]) == len(CLAIMS)
-
-
-NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)
-
-
-@given(st.tuples(NUMBERS, NUMBERS), st.tuples(NUMBERS, NUMBERS), NUMBERS)
-def test_a_drawing_keeps_the_order_of_its_numbers(
-    band: tuple[float, float], ends: tuple[float, float], dot: float
-) -> None:
-    (low, high), (a, b) = sorted(band), sorted(ends)
-    drawn = plot({"predicted": (low, high), "interval": (a, b), "measured": dot})
-    numbers = [low, high, a, b, dot]
-    marks = [float(x) for x in re.findall(r"M(\S+) (?:3v14|7v6)", drawn) + re.findall(r'cx="(\S+?)"', drawn)]
-    order = sorted(range(5), key=numbers.__getitem__)
-    assert [marks[i] for i in order] == sorted(marks)
-    assert all(0 <= mark <= 150 for mark in marks)
-
-
-def test_an_open_side_reaches_the_edge() -> None:
-    drawn = plot({"predicted": (0.9, None), "interval": (None, None), "measured": 0.95})
-    left, width = map(float, re.findall(r'x="(\S+?)" y="3" width="(\S+?)"', drawn)[0])
-    assert left + width == 150
-    assert "M0 10H150" in drawn.partition("line")[2]
-    assert "<circle" not in plot({"predicted": (0, 1), "interval": None, "measured": None})
-
-
-def test_command_writes_the_page(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From local and committed records, or from the committed ones only; here all records are local."""
-
-    def run(*words: str) -> str:
-        with pytest.raises(SystemExit):
-            main(["ledger", "memory.attention", *words])
-        return "".join(capsys.readouterr())
-
-    home.mkdir()
-    for records in COMMITTED.glob("memory.attention*"):
-        shutil.copy(records, home)
-    monkeypatch.setattr("engram.records.files.COMMITTED", home / "none")
-    assert run("--html", "new/all.html") == "ledger  new/all.html\n"
-    assert json.loads(run("--html", "c.html", "--committed", "--json")) == {"ledger": str(Path("c.html").resolve())}
-    decided, bare = (json.loads(run("--json", *words))["claims"] for words in ((), ("--committed",)))
-    assert {claim["verdict"] for claim in decided} == {"agrees"}
-    assert {claim["verdict"] for claim in bare} == {"missing"}
-    command = "engram ledger memory.attention --html FILE"
-    assert Path("new/all.html").read_text() == page(decided, "local and committed records", command)
-    assert Path("c.html").read_text() == page(bare, "the committed records", f"{command} --committed")
-    assert "is a folder" in run("--html", "new")
-    assert "choose one" in run("--html", "l.html", "--markdown")
-
+from claims import CLAIMS, NASTY
+from engram.show.claims import STATES
+from engram.show.ledger_page import page
 
 Opened = Callable[..., Page]
 
@@ -191,13 +47,8 @@ def test_filters_narrow_the_list_and_count_what_they_would_show(opened: Opened) 
     assert shown(tab) == [claim["id"] for claim in CLAIMS]
     tab.get_by_label("Paper").select_option("Birth of a Transformer")
     assert shown(tab) == ["birth.inside", "birth.outside", "birth.nothing"]
-    assert tab.locator(".chip").all_inner_texts() == [
-        "agrees\n1",
-        "disagrees\n1",
-        "inconclusive\n0",
-        "stale\n0",
-        "missing\n1",
-    ]
+    counts = {"agrees": 1, "disagrees": 1, "inconclusive": 0, "stale": 0, "missing": 1}
+    assert tab.locator(".chip").all_inner_texts() == [f"{name}\n{n}" for name, n in counts.items()]
     tab.get_by_label("disagrees").check(force=True)
     tab.get_by_label("missing").check(force=True)
     assert shown(tab) == ["birth.outside", "birth.nothing"]
@@ -284,6 +135,22 @@ def test_everything_can_be_read_without_the_script(browser: Browser, tmp_path: P
     tab.close()
 
 
+def test_filters_work_where_the_address_cannot_change(opened: Opened) -> None:
+    tab = opened()
+    tab.evaluate("() => { history.replaceState = () => { throw new Error('refused') } }")
+    tab.get_by_label("Search").fill("nobody")
+    assert shown(tab) == ["birth.nothing"]
+
+
+def test_paper_shows_every_claim_open_and_nothing_to_click(opened: Opened) -> None:
+    """On white, also where the screen is dark; what is filtered out stays out."""
+    tab = opened("#paper=Hopfield%201982", color_scheme="dark")
+    tab.emulate_media(media="print")
+    assert tab.locator(".claim .inside:visible").count() == tab.locator(".claim:visible").count() == 1
+    assert tab.locator("form:visible, button:visible").count() == 0
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 248, 250)"
+
+
 CONTRAST = """nodes => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true})
   const light = colour => {
@@ -304,10 +171,8 @@ def test_light_and_dark_wide_and_narrow_are_legible(opened: Opened, scheme: str,
     """Contrast of text on a card at least 4.5; nothing sticks out; each verdict has its word and its own shape."""
     tab = opened(width=width, color_scheme=scheme)
     tab.get_by_role("button", name="open all").click()
-    contrast = tab.locator(".cards .verdict, .cards .meta, .cards .sentence, .cards dt, .cards dd").evaluate_all(
-        CONTRAST
-    )
-    assert min(contrast) >= 4.5
+    text = ", ".join(f".cards {part}" for part in (".verdict", ".meta", ".sentence", "dt", "dd"))
+    assert min(tab.locator(text).evaluate_all(CONTRAST)) >= 4.5
     dark = tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
     assert dark == (scheme == "dark")
     assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

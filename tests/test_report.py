@@ -1,35 +1,25 @@
 """The report opens from file:// in a real browser, asks the network for nothing, and shows what it should."""
 
-import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from engram import api
 from engram.errors import Interrupted
 from engram.execute import execute
 from engram.experiments import find
+from engram.learning import SGD, Plan
+from engram.models import Layer, Transformer
+from engram.records import Record, Train
 from engram.records.shelf import all_records
-from engram.show.gallery import gallery
+from engram.show.gallery import NAMES, gallery
+from engram.show.plots import curves, describe
 from engram.show.report import report
-
-BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if BROWSER is None:
-        if os.environ.get("CI"):
-            pytest.fail("no browser in CI: `make test` should have installed one")
-        pytest.skip("no chromium on this machine")
-    quiet = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=quiet)
-        yield browser
-        browser.close()
+from engram.tasks import Bigram
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -71,3 +61,45 @@ def test_report_of_checks_and_of_unfinished_runs(home: Path) -> None:
         page = report("Part", [(record, gallery(record))], [])
         assert "not finished" in page
         assert "-1 of" not in page
+
+
+def full(layers: int, **more: Any) -> Train:
+    """A training of a general transformer with two heads a layer and layer norms."""
+    model = Transformer(d=16, hidden=16, layers=(Layer(heads=2, feed_forward="mlp"),) * layers, norm="pre")
+    plan = Plan(optimiser=SGD(lr=0.2), steps=6, batch=4, trained=model.names, loss="all", **more)
+    return Train(task=Bigram(K=3, T=24), model=model, plan=plan)
+
+
+def test_maps_of_any_two_layers_show_what_the_rows_measure(home: Path) -> None:
+    """The share of rows whose largest cell is on the diagonal is the recall; one layer has no such maps."""
+    record = execute(full(layers=2), home)
+    pictures = {picture.name: picture.figure for picture in gallery(record)}
+    assert tuple(pictures) == NAMES
+    maps = [np.asarray(ax.images[0].get_array()) for ax in pictures["memories"].axes[:3]]
+    shown = [float((scores.argmax(axis=1) == np.arange(len(scores))).mean()) for scores in maps]
+    assert shown == pytest.approx([record.last(f"recall.{name}") for name in ("W_O2", "W_K2", "W_K1")], abs=1e-6)
+    assert [picture.name for picture in gallery(execute(full(layers=1), home))] == ["curves"]
+
+
+def test_what_is_measured_once_stands_in_a_table_and_not_among_the_curves(home: Path) -> None:
+    """Every column of a record is drawn or tabled, none is both."""
+    record = execute(full(layers=2, at_end=("effects", "masses"), probe_every=2, attention_every=2), home)
+    drawn = {f"{_kind(ax.get_ylabel())}.{line.get_label()}" for ax in curves([record]).axes for line in ax.lines}
+    tabled = {name for name in record.columns if f"<code>{name}</code>" in report("A", [(record, [])], [])}
+    assert {name.partition(".")[0] for name in tabled} == {"effect", "mass"}
+    assert drawn | tabled == set(record.columns) - {"step", "loss"}
+    assert not drawn & tabled
+
+
+def _kind(label: str) -> str:
+    return label.removesuffix(" (nats)")
+
+
+def test_a_headline_says_only_what_all_runs_share(home: Path, tiny: Callable[..., Train]) -> None:
+    first, second = tiny(), tiny(seed=1)
+    wide = second.model_copy(update={"task": second.task.model_copy(update={"K": 5})})  # type: ignore[attr-defined]
+    records: list[Record] = [execute(spec, home) for spec in (first, second, wide)]
+    assert describe(records[:1]) == "K=3, T=24, d=16, batch 4, SGD lr 0.2, seed 0"
+    assert describe(records[:2]) == "K=3, T=24, d=16, batch 4, SGD lr 0.2, 2 seeds"
+    assert describe(records) == "T=24, d=16, batch 4, SGD lr 0.2, 2 seeds"
+    assert describe([records[0], execute(tiny(lr=0.1), home)]) == "K=3, T=24, d=16, batch 4, seed 0"

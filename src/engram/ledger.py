@@ -14,7 +14,8 @@ from engram.records import Claim, Measure, Record
 from engram.records.files import replace, writing_to
 from engram.records.shelf import all_records
 from engram.records.spec import run_id
-from engram.show.ledger_page import STATES, by_paper, page, remarks, state, tally
+from engram.show.claims import STATES, by_paper, remarks, state, tally
+from engram.show.ledger_page import page
 from engram.show.tables import span
 
 LARGEST_SEED = 32

@@ -50,7 +50,7 @@ def draw_heads(fig: FigureBase, record: Record, titles: dict[tuple[int, int], st
 
 BOXES = (
     "Boxes: where an induction head would look. Layer 1: the position before. Layer 2: after an earlier visit of the "
-    "current token; orange if it is a trigger, green if not.\n"
+    "current token; orange if it is a trigger, green if not. "
     "The sequence was chosen for its variety among unseen ones, whatever the model does with it"
 )
 

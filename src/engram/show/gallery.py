@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from engram.models import Simplified
+from engram.probes.recall import two_layers
 from engram.records import Record, Train
 from engram.show.attention import attention_maps
 from engram.show.plots import birth_curves, curves, memory_maps
 
-NAMES = ("curves", "memories", "attention")  # of a training of Simplified, in this order
+NAMES = ("curves", "memories", "attention")  # of a training with two layers of attention, in this order
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,13 @@ def gallery(record: Record) -> list[Picture]:
     spec = record.spec
     if not isinstance(spec, Train) or not record.rows:
         return []
-    if not (isinstance(spec.model, Simplified) and "in_context" in spec.task.groups):
+    if not (two_layers(spec.model) and "in_context" in spec.task.groups):
         return [Picture("curves", "Everything measured over training.", curves([record]))]
     drawn = birth_curves if "accuracy.in_context" in record.columns else curves
     pictures = [Picture("curves", "In-context accuracy and the recall of each memory over training.", drawn([record]))]
     if record.snapshot_steps:
-        pictures.append(Picture("memories", MEMORIES, memory_maps(record)))
+        caption = MEMORIES if isinstance(spec.model, Simplified) else f"{MEMORIES} {AS_ONE}"
+        pictures.append(Picture("memories", caption, memory_maps(record)))
         pictures.append(Picture("attention", ATTENTION, attention_maps(record)))
     return pictures
 
@@ -38,7 +40,12 @@ MEMORIES = (
     "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that came after "
     "the current token, W_K1 finds the previous position. A memory that recalls shows a bright diagonal."
 )
+AS_ONE = (
+    "All heads of a layer are read as one matrix W_Qᵀ W_K. With layer norms the picture is approximate: E and P are "
+    "normed alone, what layer 1 writes is not."
+)
 ATTENTION = (
-    "Attention over the beginning of a sequence that training never saw. Layer 1 looks at the previous position (it "
-    "learns this at early positions first); layer 2 looks for the place after an earlier visit of the current token."
+    "Attention over the beginning of a sequence that training never saw, the mean over the heads of a layer. Boxes "
+    "mark the edges of an induction head: the previous position in layer 1 (learned at early positions first), in "
+    "layer 2 the places after earlier visits of the current token."
 )

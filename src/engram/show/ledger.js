@@ -54,8 +54,12 @@
   function remember() {
     const set = Object.entries(chosen()).filter(([, value]) => value)
     const hash = set.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",")}`).join("&")
-    history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search)
     show()
+    try {
+      history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search)
+    } catch {
+      // a page inside another may have no address of its own, and browsers refuse very many changes: filters work on
+    }
   }
 
   function restore() {

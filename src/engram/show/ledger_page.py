@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
+from engram.show.claims import by_paper, remarks, state, tally
 from engram.show.tables import number, span
 
 SHOW = files("engram") / "show"
@@ -19,7 +20,6 @@ MARKS = {  # a shape for each state, so that none hangs on its colour
     "stale": '<path class="open" d="M8 1.6 14.8 14H1.2z"/><path class="open" d="M8 6v4m0 1.6v.6"/>',
     "missing": '<circle class="open" cx="8" cy="8" r="6.2" stroke-dasharray="2.4 2.5"/>',
 }
-STATES = tuple(MARKS)
 WIDTH = 150.0  # of a drawn measure
 
 
@@ -35,38 +35,6 @@ def page(claims: Sequence[dict[str, Any]], records: str = "records", command: st
         f"{''.join(_group(paper, inside) for paper, inside in by_paper(claims).items())}"
         f"{_foot(records, command)}</main>\n<script>\n{SCRIPT}</script></body></html>\n"
     )
-
-
-def state(claim: dict[str, Any]) -> str:
-    """What the ledger says of a claim in one word: a stale verdict is stale before it is anything else."""
-    return "stale" if claim["stale"] else claim["verdict"]
-
-
-def tally(claims: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """How many claims are in each state."""
-    return {name: sum(state(claim) == name for claim in claims) for name in STATES}
-
-
-def by_paper(claims: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Claims by the paper they are checked against, in the order in which papers come."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for claim in claims:
-        groups.setdefault(claim["paper"], []).append(claim)
-    return groups
-
-
-def remarks(claim: dict[str, Any]) -> list[str]:
-    """What a reader must know before trusting the verdict."""
-    verdict, whole = claim["verdict"], all(part["verdict"] == "agrees" for part in claim["measures"])
-    settings = ", ".join(f"{name}={value}" for name, value in claim["settings"].items())
-    said = {
-        "No record decides this claim yet.": verdict == "missing",
-        f"The record is stale: the code has changed since it was made. Its verdict was: {verdict}.": claim["stale"],
-        f"Seeds that diverged: {', '.join(map(str, claim['diverged']))}.": claim["diverged"],
-        "Fewer seeds than this scale asks for.": verdict == "inconclusive" and whole and not claim["diverged"],
-        f"Fields set otherwise: {settings}.": claim["settings"],
-    }
-    return [sentence for sentence, holds in said.items() if holds]
 
 
 def _head(claims: Sequence[dict[str, Any]]) -> str:

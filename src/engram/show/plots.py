@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
+from textwrap import fill
 
 import numpy as np
 from jaxtyping import Float
@@ -33,7 +34,7 @@ def birth_curves(records: Sequence[Record]) -> Figure:
         seed_curves(bottom, records, column, COLOURS[column], name)
         _mark_birth((top, bottom), records, column)
     bottom.set(xlabel="training step", ylabel="recall", ylim=(0, 1.02), title="Memories")
-    bottom.legend(loc="center right", fontsize=9)
+    bottom.legend(fontsize=9)
     for ax in (top, bottom):
         ax.grid(axis="y")
         ax.set_xlim(0, spec.steps)
@@ -100,7 +101,7 @@ def describe(records: Sequence[Record]) -> str:
 
 
 def shared(records: Sequence[Record]) -> list[str]:
-    """"K=5", "batch 128", "SGD lr 0.2", …: only what is the same in all of them."""
+    """Only what is the same in all of them, in words: "K=5", "batch 128", "SGD lr 0.2", …"""
     first, *others = [_sizes(record.train) for record in records]
     return [size for size in first if all(size in of_other for of_other in others)]
 
@@ -125,7 +126,8 @@ def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], column: str) ->
 
 
 def headline(fig: Figure, text: str) -> None:
-    fig.suptitle(text, fontsize=9.5, color=MUTED, x=0.01, ha="left")
+    """A line above the figure, or as many as its width asks for."""
+    fig.suptitle(fill(text, int(13 * fig.get_figwidth())), fontsize=9.5, color=MUTED, x=0.01, ha="left")
 
 
 @house_style()

@@ -32,7 +32,7 @@ def report(title: str, shown: Sequence[tuple[Record, Sequence[Picture]]], claims
 def _run(record: Record, pictures: Sequence[Picture]) -> str:
     parts = [f"<h2>Run <code>{escape(record.id)}</code></h2>", f'<p class="lead">{escape(_state(record))}</p>']
     if isinstance(record.spec, Train):
-        parts += [_births(record), *map(_image, pictures)]
+        parts += [_births(record), *map(_image, pictures), _last_look(record)]
     else:
         parts.append(f"<section>{_table(record.rows[:50])}</section>")
     return "".join([*parts, _details("Spec", dict(walk(record.spec))), _details("Environment", record.env)])
@@ -49,6 +49,14 @@ def _births(record: Record) -> str:
     if not any(name.startswith("recall.") for name in record.columns):
         return ""
     return f"<section><pre>{escape(chr(10).join(birth_summary(record)))}</pre></section>"
+
+
+def _last_look(record: Record) -> str:
+    """What was measured once, in the last row: the probes that the plan names for the end."""
+    *before, last = record.rows or [{}]
+    found = {name: value for name, value in last.items() if before and not any(name in row for row in before)}
+    rows = [[f"<code>{escape(name)}</code>", number(value)] for name, value in found.items()]
+    return f"<section><h3>Last look</h3>{_html_table(['column', 'value'], rows)}</section>" if rows else ""
 
 
 def _state(record: Record) -> str:

@@ -1,14 +1,15 @@
 """Experiments of "Birth of a Transformer: A Memory Viewpoint" (Bietti et al., NeurIPS 2023)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from engram.experiments import Scale
-from engram.learning import SGD, Plan
-from engram.models import Simplified
+from engram.learning import SGD, Adam, Plan
+from engram.models import Layer, Simplified, Transformer
 from engram.records import Record, Train
 from engram.tasks import Bigram
 
+Triggers = Literal["fixed", "random"]
 PAPER = "Birth of a Transformer"
 SIZES = {"smoke": (32, 16, 4), "quick": (128, 128, 128), "paper": (256, 128, 512)}  # T, d, batch
 STEPS = {"smoke": 12, "quick": 500, "paper": 500}  # of Figs. 4–7
@@ -32,6 +33,17 @@ def three_triggers(scale: Scale, seed: int, outputs: str) -> Train:
     laws = {law: Bigram(K=3, T=SIZES[scale][0], outputs=law) for law in ("uniform", "bigram")}
     spec = all_tokens(scale, seed, laws[outputs], at_end=("attribution", "diagonals", "preference"))
     return Train(task=spec.task, model=spec.model, plan=spec.plan, seed=seed, tests={**laws})
+
+
+def full_transformer(
+    scale: Scale, seed: int, triggers: Triggers, layers: int, heads: int, steps: int, at_end: tuple[Any, ...]
+) -> Train:
+    """Training of Figs. 2 and 11: K=3, ReLU layers of 4d units, layer norms, everything trained by Adam, lr 0.003."""
+    T, d, batch = SIZES[scale]
+    model = Transformer(d=d, hidden=4 * d, layers=(Layer(heads=heads, feed_forward="mlp"),) * layers, norm="pre")
+    adam = Adam(lr=0.003)
+    plan = Plan(optimiser=adam, steps=steps, batch=batch, trained=model.names, loss="all", at_end=at_end)
+    return Train(task=Bigram(K=3, T=T, triggers=triggers), model=model, plan=plan, seed=seed)
 
 
 def split(records: Sequence[Record], kind: Callable[[Train], str]) -> dict[str, list[Record]]:

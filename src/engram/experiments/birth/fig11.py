@@ -16,11 +16,8 @@ from typing import Any
 import numpy as np
 
 from engram.experiments import Scale
-from engram.experiments.birth import PAPER, SIZES
-from engram.learning import Adam, Plan
-from engram.models import Layer, Transformer
+from engram.experiments.birth import PAPER, full_transformer
 from engram.records import Claim, Measure, Record, Train
-from engram.tasks import Bigram
 
 TIMES = "quick 4 min a seed, paper 1.5 h a seed on 2 cores"
 SOURCE = f"{PAPER}, Fig. 11"
@@ -32,13 +29,8 @@ EDGES = {"layer 1: edges to t−1": ("previous", 1), "layer 2: edges to successo
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
-    T, d, batch = SIZES[scale]
-    model = Transformer(d=d, hidden=4 * d, layers=(Layer(heads=HEADS, feed_forward="mlp"),) * 2, norm="pre")
     looks = ("effects", "masses")
-    plan = Plan(
-        optimiser=Adam(lr=0.003), steps=STEPS[scale], batch=batch, trained=model.names, loss="all", at_end=looks
-    )
-    return [Train(task=Bigram(K=3, T=T), model=model, plan=plan, seed=seed) for seed in seeds]
+    return [full_transformer(scale, seed, "random", 2, HEADS, STEPS[scale], looks) for seed in seeds]
 
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:

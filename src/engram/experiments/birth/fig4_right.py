@@ -2,9 +2,10 @@
 
 The simplified model with W_F, loss on all tokens, K=3 random triggers, uniform outputs, lr 1: the uniform trainings of
 birth.fig4-center. W_F reads what the induction head wrote, so it takes over part of W_O2's work and both leave the
-estimates that the probes look for. `preference` asks at the end whom the model believes (engram.probes.attribution).
+estimates that the probes look for. At the end `attribution` tells where right answers come from, and `preference` whom
+the model believes (engram.probes.attribution): "unless its token is likely" is read as following it less by 0.1 there.
 
-    engram run birth.fig4-right --seeds 5
+    engram run birth.fig4-right --seeds 10
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ CLAIMS = {
     "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",
     "birth.preference": "The model uses the token that the induction head retrieves when the bigram finds it unlikely.",
 }
+SEEDS = {"quick": 10}  # rates differ from seed to seed
 RATES = ("unlikely.follows", "unlikely.bigram", "likely.follows")
 
 
@@ -40,10 +42,13 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     unless = _difference(rates, "unlikely.follows", "likely.follows")
     yield _claim(
         "birth.preference",
-        Measure.over_seeds("follows the head, its token unlikely under π_b", rates["unlikely.follows"], low=0.5),
-        Measure.over_seeds("the same minus follows the bigram there", _difference(rates, *RATES[:2]), low=0),
-        Measure.over_seeds("follows the head: its token unlikely minus second or third under π_b", unless, low=0),
+        Measure.over_seeds("its token unlikely under π_b: follows the head minus the bigram", _prefers(rates), low=0),
+        Measure.over_seeds("follows the head: its token unlikely minus second or third under π_b", unless, low=0.1),
     )
+
+
+def _prefers(rates: dict[str, list[float]]) -> list[float]:
+    return _difference(rates, "unlikely.follows", "unlikely.bigram")
 
 
 def _difference(rates: dict[str, list[float]], name: str, minus: str) -> list[float]:

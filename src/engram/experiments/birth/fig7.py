@@ -3,17 +3,17 @@
 The uniform trainings of birth.fig4-center at their end. Strength is the score of the right answer, the diagonal of
 each map, minus what the first weights gave it by chance.
 
-    engram run birth.fig7 --seeds 5
+    engram run birth.fig7 --seeds 10
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engram.experiments.birth import PAPER
-from engram.experiments.birth.fig4_right import specs
+from engram.experiments.birth.fig4_right import SEEDS, specs
 from engram.records import Claim, Measure, Record
 
-__all__ = ["CLAIMS", "SOURCE", "TIMES", "claims", "figure", "specs"]
+__all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
 TIMES = "the runs of birth.fig4-right: quick 25 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = f"{PAPER}, Fig. 7"

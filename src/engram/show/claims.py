@@ -1,0 +1,38 @@
+"""What the ledger says of claims, the same on its page and in LEDGER.md; claims as `Entry.to_json` gives them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+STATES = ("agrees", "disagrees", "inconclusive", "stale", "missing")
+
+
+def state(claim: dict[str, Any]) -> str:
+    """What the ledger says of a claim in one word: a stale verdict is stale before it is anything else."""
+    return "stale" if claim["stale"] else claim["verdict"]
+
+
+def tally(claims: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """How many claims are in each state."""
+    return {name: sum(state(claim) == name for claim in claims) for name in STATES}
+
+
+def by_paper(claims: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Claims by the paper they are checked against, in the order in which papers come."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for claim in claims:
+        groups.setdefault(claim["paper"], []).append(claim)
+    return groups
+
+
+def remarks(claim: dict[str, Any]) -> list[str]:
+    """What a reader must know before trusting the verdict."""
+    verdict, whole = claim["verdict"], all(part["verdict"] == "agrees" for part in claim["measures"])
+    settings = ", ".join(f"{name}={value}" for name, value in claim["settings"].items())
+    said = {
+        "No record decides this claim yet.": verdict == "missing",
+        f"The record is stale: the code has changed since it was made. Its verdict was: {verdict}.": claim["stale"],
+        f"Seeds that diverged: {', '.join(map(str, claim['diverged']))}.": claim["diverged"],
+        "Fewer seeds than this scale asks for.": verdict == "inconclusive" and whole and not claim["diverged"],
+        f"Fields set otherwise: {settings}.": claim["settings"],
+    }
+    return [sentence for sentence, holds in said.items() if holds]

@@ -1,0 +1,115 @@
+"""The ledger says of every claim what is known of it, and the same on its page as in LEDGER.md."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claims import CLAIMS, ENTRIES
+from engram.cli import main
+from engram.experiments import find, names
+from engram.ledger import OTHER, PAPERS, TALKS, Entry, markdown, paper_of
+from engram.records.files import COMMITTED
+from engram.show.claims import STATES, state, tally
+from engram.show.ledger_page import page, plot
+
+
+def test_every_claim_of_engram_has_a_known_paper() -> None:
+    """Also a claim without records; a new title belongs into PAPERS."""
+    claims = [
+        Entry(id, text, experiment).to_json()
+        for experiment in map(find, names())
+        for id, text in experiment.statements.items()
+    ]
+    assert {claim["id"] for claim in claims if claim["paper"] not in (*PAPERS, TALKS)} == set()
+    assert all(claim["paper"] == "Birth of a Transformer" for claim in claims if claim["id"].startswith("birth."))
+
+
+def test_the_paper_is_the_one_that_the_source_names_first() -> None:
+    assert paper_of("Ramsauer et al. 2021; Smart, Bietti and Sengupta 2025", "x") == "Ramsauer et al. 2021"
+    assert paper_of("talks; the task of Birth of a Transformer", "memory.x") == "Birth of a Transformer"
+    assert paper_of("slides", "memory.x") == TALKS
+    assert paper_of("", "birth.fig3") == "Birth of a Transformer"
+    assert paper_of("my own idea", "mine") == OTHER
+
+
+def test_each_claim_has_one_state_and_says_why() -> None:
+    html, text = page(CLAIMS), markdown(ENTRIES)
+    said = "agrees disagrees missing stale inconclusive inconclusive"
+    assert [state(claim) for claim in CLAIMS] == said.split()
+    assert tally(CLAIMS) == {"agrees": 1, "disagrees": 1, "inconclusive": 2, "stale": 1, "missing": 1}
+    for said in ("No record decides", "The record is stale", "Fewer seeds than", "Seeds that diverged: 7"):
+        assert html.count(said) == text.count(said) == 1
+    for claim in CLAIMS:
+        assert f'id="{claim["id"]}" data-paper="{claim["paper"]}" data-state="{state(claim)}"' in html
+        assert f"### `{claim['id']}`: {state(claim)}\n" in text
+
+
+def test_page_is_one_file_without_addresses_or_clock() -> None:
+    html = page(CLAIMS, "these <records>", "engram ledger")
+    assert html == page(CLAIMS, "these <records>", "engram ledger")
+    assert not re.search(r"https?:|src=|@import|url\(|Date", html)
+    assert "these &lt;records&gt;" in html
+    assert html.count("</script>") == 1
+    assert "0 of 0 claims" in page([])
+
+
+def test_markdown_tables_keep_their_columns() -> None:
+    """A bar in a name may not open a new cell; counts of papers add up to all."""
+    lines = markdown(ENTRIES).splitlines()
+    widths = {len(re.split(r"(?<!\\)\|", line)) - 2 for line in lines if line.startswith("|")}
+    assert widths == {6, 2 + len(STATES)}
+    table = [line for line in lines if line.startswith("|")][2 : 3 + len({claim["paper"] for claim in CLAIMS})]
+    counts = [[int(cell) for cell in line.split("|")[2:-1]] for line in table]
+    assert [sum(column) for column in zip(*counts[:-1], strict=True)] == counts[-1]
+    assert counts[-1][0] == sum(counts[-1][1:]) == len(CLAIMS)
+
+
+NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+@given(st.lists(NUMBERS, min_size=5, max_size=5))
+def test_a_drawing_keeps_the_order_of_its_numbers(numbers: list[float]) -> None:
+    """Band, interval and dot, wherever they lie."""
+    drawn = plot({"predicted": numbers[:2], "interval": numbers[2:4], "measured": numbers[4]})
+    marks = [float(x) for x in re.findall(r"M(\S+) (?:3v14|7v6)", drawn) + re.findall(r'cx="(\S+?)"', drawn)]
+    order = sorted(range(5), key=numbers.__getitem__)
+    assert [marks[i] for i in order] == sorted(marks)
+    assert all(0 <= mark <= 150 for mark in marks)
+
+
+def test_an_open_side_reaches_the_edge() -> None:
+    drawn = plot({"predicted": (0.9, None), "interval": (None, None), "measured": 0.95})
+    left, width = map(float, re.findall(r'x="(\S+?)" y="3" width="(\S+?)"', drawn)[0])
+    assert left + width == 150
+    assert "M0 10H150" in drawn.partition("line")[2]
+    assert "<circle" not in plot({"predicted": (0, 1), "interval": None, "measured": None})
+
+
+def test_command_writes_the_page(home: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From local and committed records, or from the committed ones only; here all records are local."""
+
+    def run(*words: str) -> str:
+        with pytest.raises(SystemExit):
+            main(["ledger", "memory.attention", *words])
+        return "".join(capsys.readouterr())
+
+    home.mkdir()
+    for records in COMMITTED.glob("memory.attention*"):
+        shutil.copy(records, home)
+    monkeypatch.setattr("engram.records.files.COMMITTED", home / "none")
+    assert run("--html", "new/all.html") == "ledger  new/all.html\n"
+    assert json.loads(run("--html", "c.html", "--committed", "--json")) == {"ledger": str(Path("c.html").resolve())}
+    decided, bare = (json.loads(run("--json", *words))["claims"] for words in ((), ("--committed",)))
+    assert {claim["verdict"] for claim in decided} == {"agrees"}
+    assert {claim["verdict"] for claim in bare} == {"missing"}
+    command = "engram ledger memory.attention --html FILE"
+    assert Path("new/all.html").read_text() == page(decided, "local and committed records", command)
+    assert Path("c.html").read_text() == page(bare, "the committed records", f"{command} --committed")
+    assert "is a folder" in run("--html", "new")
+    assert "choose one" in run("--html", "l.html", "--markdown")

@@ -56,7 +56,7 @@ def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
     spec = next(iter(runs.values()))[0].train
     ax.plot([], [], color=MUTED, ls="--", label="global loss")
     ax.plot([], [], color=MUTED, ls=":", label="floor of the global loss")
-    ax.set(xlabel="training step", ylabel="loss (nats)", xlim=(0, spec.steps), ylim=(0, 5.2))
+    ax.set(xlabel="training step", ylabel="loss (nats)", xlim=(0, spec.steps), ylim=(0, 6))
     ax.set_title("Loss in context (solid) and global (dashed)")
     ax.grid(axis="y")
     ax.legend(fontsize=8.5, ncols=2)
@@ -99,27 +99,6 @@ def transfer(runs: Runs) -> Figure:
     ax.grid(axis="y")
     ax.legend(fontsize=9, loc="lower right")
     headline(fig, of_all(runs))
-    return fig
-
-
-@house_style()
-def probes_together(records: Sequence[Record]) -> Figure:
-    """Fig. 4 right: recalls on the left axis, KL of W_F on the right one, and accuracy above."""
-    fig = Figure(figsize=(7.2, 6.0))
-    top, ax = fig.subplots(2, 1, sharex=True, height_ratios=(1, 1.6))
-    seed_curves(top, records, "accuracy.in_context", INK, "in-context accuracy")
-    top.set(ylabel="in-context accuracy", ylim=(0, 1.02))
-    recalls(ax, records)
-    ax.set(xlabel="training step", ylabel="recall", title="Memories and W_F")
-    right = ax.twinx()
-    seed_curves(right, records, "kl.W_F", CYCLE[4], "W_F (right axis)")
-    right.set(ylabel="KL(π_b ‖ W_F) in nats", ylim=(0, 2.5))
-    right.spines["right"].set_visible(True)
-    lines = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
-    ax.legend(lines, [str(line.get_label()) for line in lines], fontsize=8.5, loc="center right")
-    for panel in (top, ax):
-        panel.grid(axis="y")
-    headline(fig, describe(records))
     return fig
 
 

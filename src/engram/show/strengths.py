@@ -54,7 +54,7 @@ def _correlations(axes: Sequence[Axes], records: Sequence[Record]) -> None:
             axes[i].plot(x + np.linspace(-0.1, 0.1, len(values)), values, "o", ms=5, alpha=0.7, color=CYCLE[x + 1])
         labels = [f"rank correlation\nwith {column.partition('.')[2]}", "coefficient\nof variation"]
         axes[i].set_xticks((0, 1), labels, fontsize=8.5)
-        axes[i].set(title=f"{name}, every seed", xlim=(-0.6, 1.6))
+        axes[i].set(title=f"{name}, every seed", xlim=(-0.6, 1.6), ylim=(-1.1, 1.3))
         axes[i].axhline(0, color=MUTED, lw=0.8)
         axes[i].grid(axis="y")
     axes[0].set_ylabel("value")

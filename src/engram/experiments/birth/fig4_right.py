@@ -64,9 +64,9 @@ def late(record: Record, column: str) -> float:
 
 
 def figure(records: Sequence[Record]) -> Any:
-    from engram.show.birth import probes_together
+    from engram.show.shares import probes_and_shares
 
-    return probes_together(records)
+    return probes_and_shares(records)
 
 
 def _claim(id: str, *measures: Measure) -> Claim:

@@ -25,16 +25,12 @@ PARTS = {
 def probes_and_shares(records: Sequence[Record]) -> Figure:
     """Accuracy and probes over training on the left, the shares of the trained model on the right."""
     fig = Figure(figsize=(12.4, 6.0))
-    places, sizes = (
-        [["accuracy", "shares"], ["memories", "shares"]],
-        {"width_ratios": (1.5, 1), "height_ratios": (1, 1.6)},
-    )
-    axes = fig.subplot_mosaic(places, **sizes)
-    seed_curves(axes["accuracy"], records, "accuracy.in_context", INK, "in-context accuracy")
-    axes["accuracy"].set(ylabel="in-context accuracy", ylim=(0, 1.02))
-    _memories(fig, axes["memories"], records)
-    _shares(axes["shares"], records)
-    for ax in (axes["accuracy"], axes["memories"]):
+    axes = fig.subplot_mosaic("as;ms", width_ratios=(1.5, 1), height_ratios=(1, 1.6))
+    seed_curves(axes["a"], records, "accuracy.in_context", INK, "in-context accuracy")
+    axes["a"].set(ylabel="in-context accuracy", ylim=(0, 1.02))
+    _memories(fig, axes["m"], records)
+    _shares(axes["s"], records)
+    for ax in (axes["a"], axes["m"]):
         ax.grid(axis="y")
         ax.set_xlim(0, records[0].train.steps)
     headline(fig, describe(records))

@@ -13,9 +13,14 @@ from typing import Any
 import pytest
 
 from engram.cli import main
-from engram.records import Record
+from engram.execute import execute
+from engram.learning import SGD, Plan
+from engram.models import Layer, Transformer
+from engram.records import Record, Train
 from engram.records.shelf import all_records, being_written
 from engram.records.spec import run_id
+from engram.show.report import report
+from engram.tasks import Bigram
 
 SMOKE = ["run", "birth.joint", "--scale", "smoke"]
 
@@ -55,7 +60,6 @@ ONE_RUN = """
 import sys, torch
 from pathlib import Path
 from engram.execute import execute
-from engram.experiments import find
 torch.set_num_threads(1)
 execute(find("birth.joint").specs("smoke", [int(sys.argv[1])])[0], Path(sys.argv[2]))
 """
@@ -207,6 +211,30 @@ def test_a_field_that_no_claim_of_the_experiment_fits(home: Path, capsys: pytest
     found = answer(capsys, *SMOKE, "--set", "plan.loss=global")
     assert found["claims"] == []
     assert len(found["figures"]) == 4
+
+
+def test_fields_set_otherwise_end_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A schedule that is none of the figure's own: the run is kept, and the shell sees nothing of it but curves."""
+    code, out, err = engram(capsys, "run", "birth.fig3", "--scale", "smoke", "--set", "plan.frozen_until={}")
+    assert (code, "not for the ledger" in out) == (0, True)
+    assert not any(word in out + err for word in ("Traceback", "please report"))
+    assert out.count("record  ") == out.count("figure  ") == 1
+
+
+def test_transformers_and_tests_are_shown_compared_and_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Layers and tests have dotted names of their own in every answer."""
+    plan = Plan(optimiser=SGD(lr=0.1), steps=2, batch=2, trained=("U",))
+    for heads in (2, 1):
+        model = Transformer(d=8, layers=(Layer(heads=heads), Layer()))
+        execute(Train(task=Bigram(K=2, T=12), model=model, plan=plan, tests={"other": Bigram(K=1, T=9)}), home)
+    one, two = (record.id for record in all_records(home))
+    facts = answer(capsys, "runs", "show", one)["facts"]
+    assert (facts["model.layers.0"], facts["tests.other.K"]) == ("Layer", 1)
+    found = {row["field"]: {row["a"], row["b"]} for row in answer(capsys, "runs", "diff", one, two)["differences"]}
+    assert found["model.layers.0.heads"] == {1, 2}
+    assert not any(name.startswith(("model.layers.1", "tests")) for name in found)
+    assert "model.layers.0.heads" in report("Two", [(record, []) for record in all_records(home)], [])
+    assert engram(capsys, "runs", "show", one)[0] == engram(capsys, "runs", "diff", one, two)[0] == 0
 
 
 def test_figures_are_the_same_bytes_each_time(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

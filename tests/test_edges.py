@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.embeddings import directions
-from engram.learning.reference import gradients
 from engram.models import Layer, Simplified, Trace, Transformer, Weights
 from engram.models.construct import plant
-from engram.probes.attribution import attribution, preference, through_W_F
+from engram.probes.attribution import attribution, preference, shares, through_W_F
 from engram.probes.diagonals import diagonals, strengths
 from engram.probes.edges import effects, masses, previous_edges, successor_edges
 from engram.probes.recall import answers_W_F, as_simplified, memories, two_layers
@@ -24,6 +23,7 @@ TASK = Bigram(K=5, T=64, no_repeat=True)
 LINEAR = ("attention", "attention", "linear")
 IDENTITY = (Layer(queries="identity"), Layer(queries="identity", feed_forward="linear"))
 CIRCUIT = Transformer(d=1024, scale="unit", layers=IDENTITY)
+MEMORIES = ("W_O2", "W_K2", "W_K1")
 MATRICES = tuple(Layer(feed_forward=layer.feed_forward) for layer in IDENTITY)
 Tiny = Callable[..., Train]
 
@@ -111,23 +111,6 @@ def test_ablations_find_the_planted_circuit(planted: Weights) -> None:
     assert max(abs(found[f"effect.{name}"]) for name in ("successors.L1H1", "previous.L2H1")) < 0.1
 
 
-@pytest.mark.parametrize("B", [1, 9])
-def test_an_idle_head_has_no_effect(B: int) -> None:
-    """A model of twice the width whose second heads see only the empty half: the first heads do all there is to do."""
-    model, task = Transformer(d=10, layers=(Layer(), Layer())), Bigram(K=5, T=32, triggers="fixed")
-    double = Transformer(d=20, layers=(Layer(heads=2), Layer(heads=2)))
-    w, noise, batch = doubles(model, task), doubles(model, task, 1), task.sample(0, 0, B)
-    tables = {name: torch.cat([w[name], torch.zeros_like(w[name])], dim=1) for name in ("E", "P", "U")}
-    padded = tables | {n: torch.block_diag(w[n], noise[n]) for n in model.names if n not in tables}
-    one, two = effects(model, w, batch), effects(double, padded, batch)
-    assert one["effect.none"] == pytest.approx(gradients(model, w, batch, "in_context", ()).metrics["loss"], rel=1e-10)
-    assert {name: two[name] for name in one} == pytest.approx(one, abs=1e-10)
-    idle = [value for name, value in two.items() if name.endswith("H2")]
-    assert len(idle) == 6
-    assert idle == pytest.approx([0.0] * 6, abs=1e-10)
-    assert all(abs(value) > 1e-5 for value in one.values())
-
-
 def test_where_nothing_is_asked_there_is_no_number() -> None:
     """Two tokens hold no second visit of a trigger: an effect of zero would be a claim."""
     model, task = Transformer(d=6, layers=(Layer(), Layer())), Bigram(K=1, T=2, no_repeat=True)
@@ -136,20 +119,40 @@ def test_where_nothing_is_asked_there_is_no_number() -> None:
     assert np.isnan(masses(model.forward(w, tokens), batch)["mass.successors.triggers"])
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        Simplified(d=12, blocks=LINEAR),
-        Transformer(d=12, layers=(Layer(heads=2, feed_forward="mlp"), Layer(heads=3, feed_forward="linear"))),
-        Transformer(d=12, layers=(Layer(heads=2, feed_forward="mlp"), Layer()), norm="pre"),
-    ],
-)
+MODELS = [
+    Simplified(d=12, blocks=LINEAR),
+    Simplified(d=12),
+    Transformer(d=12, layers=(Layer(heads=2, feed_forward="mlp"), Layer(heads=3, feed_forward="linear"))),
+    Transformer(d=12, layers=(Layer(heads=2, feed_forward="mlp"), Layer()), norm="pre"),
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_shares_of_a_prediction_add_up_to_it(model: Simplified | Transformer) -> None:
     w, (_, tokens) = doubles(model, TASK), sampled(TASK, 2)
     trace = model.forward(w, tokens)
-    shares = attribution(model, w, trace)
-    assert list(shares) == list(trace.written)
-    assert torch.allclose(torch.stack(list(shares.values())).sum(dim=0), trace.logits, rtol=0, atol=1e-10)
+    parts = attribution(model, w, trace)
+    assert list(parts) == list(trace.written)
+    assert torch.allclose(torch.stack(list(parts.values())).sum(dim=0), trace.logits, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("model", MODELS)
+def test_shares_of_a_group_add_up_to_the_lead_of_the_right_answer(
+    model: Simplified | Transformer, dtype: torch.dtype, error: float
+) -> None:
+    """In context and elsewhere: mean of logit − mean logit at the targets; a linear W_F is split by what it read."""
+    batch, tokens = sampled(TASK, 3)
+    w = {name: value.to(dtype) for name, value in model.init(TASK.N, TASK.T, 0).items()}
+    trace, found = model.forward(w, tokens), shares(model, w, batch)
+    right = trace.logits.gather(2, torch.from_numpy(batch.targets)[:, :, None])[:, :, 0]
+    lead = (right - trace.logits.mean(dim=2)).numpy()
+    parts = [name for name in trace.written if name != "W_F"]
+    parts += [f"W_F.{name}" for name in parts if "W_F" in trace.written]
+    assert list(found) == [f"attribution.{group}.{part}" for group in ("in_context", "global") for part in parts]
+    for group in ("in_context", "global"):
+        total = sum(found[f"attribution.{group}.{part}"] for part in parts)
+        assert total == pytest.approx(lead[batch.groups[group]].mean(), rel=0, abs=error)
 
 
 def test_shares_through_W_F_add_up_to_its_own() -> None:
@@ -166,11 +169,14 @@ def test_a_planted_prediction_comes_from_the_head(planted: Weights) -> None:
     """In context, the share of head 2 alone predicts what the model predicts; the residual alone does not."""
     batch, tokens = sampled(TASK, 4)
     trace = CIRCUIT.forward(planted, tokens)
-    asked, shares = torch.from_numpy(batch.groups["in_context"]), attribution(CIRCUIT, planted, trace)
-    agrees = {name: (share.argmax(-1) == trace.logits.argmax(-1))[asked] for name, share in shares.items()}
+    asked, parts = torch.from_numpy(batch.groups["in_context"]), attribution(CIRCUIT, planted, trace)
+    agrees = {name: (part.argmax(-1) == trace.logits.argmax(-1))[asked] for name, part in parts.items()}
     assert agrees["head2"].double().mean() > 0.99
     assert agrees["embedding"].double().mean() < 0.2
-    assert not shares["W_F2"].any()
+    assert not parts["W_F2"].any()
+    found = shares(CIRCUIT, planted, batch)
+    others = [abs(found[f"attribution.in_context.{part}"]) for part in ("embedding", "head1", "W_F2")]
+    assert found["attribution.in_context.head2"] > 10 * max(others)
 
 
 def test_preference_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,13 +216,36 @@ def test_diagonals_find_what_was_planted(sign: int, fixed: dict[str, Any]) -> No
     W_K1[range(1, 40), range(39)] = late
     tables = {"E": eye, "U": eye, "P": eye[:40], "W_V1": eye, "W_O1": eye, "W_V2": eye}
     w = tables | {"W_K2": (2 + sign * pi_u).diag(), "W_O2": eye, "W_K1": W_K1}
-    found = diagonals(w | {"W_O2": (2 - sign * pi_u).diag()}, task)
+    nothing = w | {name: torch.zeros_like(w[name]) for name in ("W_K1", "W_K2", "W_O2")}
+    found = diagonals(w | {"W_O2": (2 - sign * pi_u).diag()}, nothing, task)
     assert found["diagonal.W_K2.frequency"] == pytest.approx(sign)
     assert found["diagonal.W_O2.frequency"] == pytest.approx(-sign)
     assert found["diagonal.W_K1.position"] == pytest.approx(sign)
     assert found["diagonal.W_K1.variation"] == pytest.approx(float(late.std(correction=0)) / 2)
     assert strengths(w)["W_O2"].tolist() == [1.0] * 65
     assert len(strengths(w, task.fixed_triggers)["W_K2"]) == (5 if fixed else 65)
+
+
+def learned(first: Weights, strength: float) -> Weights:
+    """Every association of W_O2, W_K2 and W_K1 stronger by the same amount, on orthonormal embeddings."""
+    back = torch.eye(65, dtype=torch.float64).roll(1, 0)
+    more = {"W_O2": torch.eye(65), "W_K2": torch.eye(65), "W_K1": back}
+    return first | {name: first[name] + strength * memory for name, memory in more.items()}
+
+
+@pytest.mark.filterwarnings("ignore:An input array is constant")
+def test_diagonals_count_what_was_learned() -> None:
+    """First weights full of chance do not count: learned evenly there is no variation, learned nothing no number."""
+    task, noise = Bigram(K=5, T=40), torch.randn(3, 65, 65, generator=torch.Generator().manual_seed(0)).double()
+    eye = torch.eye(65, dtype=torch.float64)
+    first = {"E": eye, "U": eye, "P": eye[:40], "W_V1": eye, "W_O1": eye, "W_V2": eye}
+    first |= dict(zip(("W_O2", "W_K2", "W_K1"), noise, strict=True))
+    even = diagonals(learned(first, 2.0), first, task)
+    assert [even[f"diagonal.{name}.variation"] for name in MEMORIES] == pytest.approx([0.0] * 3, abs=1e-12)
+    for strength in (0.0, -1.0):
+        found = diagonals(learned(first, strength), first, task)
+        assert np.isnan([found[f"diagonal.{name}.variation"] for name in MEMORIES]).all()
+    assert np.isnan(list(diagonals(first, first, task).values())).all()
 
 
 def test_recall_of_a_transformer(planted: Weights) -> None:

@@ -98,6 +98,13 @@ def test_a_crash_in_a_user_file_is_told_with_its_place(mine: Path, change: tuple
     assert "please report" not in failed.stderr
 
 
+def test_a_setting_does_not_hide_a_bug_in_ones_own_file(mine: Path, home: Path) -> None:
+    """Claims of a shipped experiment may not fit other Specs; those of one's own file are one's own to mend."""
+    mine.write_text(mine.read_text() + "\n\ndef claims(records):\n    return [records[7]]\n")
+    with pytest.raises(IndexError):
+        api.run("./mine.py", scale="smoke", settings={"plan.steps": 3})
+
+
 def test_integers_of_any_width_will_do(mine: Path, home: Path) -> None:
     wide = api.run("./mine.py", scale="smoke").records[0].column("loss")
     mine.write_text(mine.read_text().replace("% self.L]", "% self.L].astype(np.int32)"))

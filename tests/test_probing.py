@@ -4,21 +4,23 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from engram.errors import EngramError
 from engram.execute import execute
+from engram.learning import Plan
 from engram.learning.reference import gradients
 from engram.models import Layer, Simplified, Transformer
-from engram.probes.attribution import preference
+from engram.probes.attribution import preference, shares
 from engram.probes.diagonals import diagonals
 from engram.probes.edges import masses
-from engram.probing import TEST_SEQUENCES, unseen
+from engram.probing import LOOKS, TEST_SEQUENCES, unseen
 from engram.records import Train
 from engram.records.encode import build, decode, digest_of, encode
+from engram.records.spec import with_settings
 from engram.tasks import Batch, Bigram
 from engram.values import Value
 
@@ -41,12 +43,15 @@ class Constant(Value):
 ONE, TWO = Transformer(d=16, layers=(Layer(),)), Transformer(d=16)
 INVALID: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
     ({"model": ONE}, ("masses",), "plan.at_end: 'masses' needs the task Bigram and a model with two layers"),
-    ({"model": TWO, "task": Constant()}, ("heads",), "plan.at_end: 'heads' needs the task Bigram"),
-    ({}, ("diagonals", "heads"), "plan.at_end: 'heads' needs a Transformer"),
+    ({"model": TWO, "task": Constant()}, ("effects",), "plan.at_end: 'effects' needs the task Bigram"),
+    ({}, ("diagonals", "effects"), "plan.at_end: 'effects' needs a Transformer"),
     ({"tests": {"other": Constant(N=66)}}, (), "tests: 'other' must be a frozen task with N=65 and T ≤ 24"),
     ({"tests": {"long": Bigram(K=3, T=25)}}, (), "tests: 'long' must be a frozen task with N=65 and T ≤ 24"),
     ({"tests": {"x": Constant(groups=("all_of_it",))}}, (), "tests.x: unknown 'in_context'; .*allowed: all_of_it, all"),
     ({"tests": {"x": 3}}, (), "tests.x: int is no task; it lacks N"),
+    ({"tests": {"a.b": Bigram(K=3, T=24)}}, (), "tests: 'a.b' is no name; use letters, digits, _ and -"),
+    ({"tests": {"": Bigram(K=3, T=24)}}, (), "tests: '' is no name"),
+    ({"tests": {"revision": Bigram(K=3, T=24)}}, (), "tests: 'revision' is no name; .*but not class, file"),
 ]
 
 
@@ -94,13 +99,23 @@ def test_rows_hold_what_the_model_does_on_other_tasks(
     assert not np.array_equal(unseen(spec.task, 0, 4).tokens, spec.task.sample(0, 0, 4).tokens)
 
 
+def test_every_last_look_has_its_probe(tiny: Tiny) -> None:
+    """The names that a plan may ask for are those that are answered; each once."""
+    (names, _) = get_args(Plan.model_fields["at_end"].annotation)
+    assert list(LOOKS) == list(get_args(names))
+    with pytest.raises(EngramError, match=r"^plan\.at_end: a probe is named twice"):
+        with_settings(tiny(), {"plan.at_end": ["masses", "diagonals", "masses"]})
+
+
 def test_a_last_look_is_in_the_last_row(tiny: Tiny, tmp_path: Path) -> None:
     """And it says what the probe says of the stored weights."""
-    record = execute(tiny(at_end=("diagonals", "preference", "masses"), attention_every=2), tmp_path)
-    kinds = ("diagonal.", "preference.", "mass.")
+    looks = ("attribution", "diagonals", "preference", "masses")
+    record = execute(tiny(at_end=looks, attention_every=2), tmp_path)
+    kinds = ("attribution.", "diagonal.", "preference.", "mass.")
     assert [any(name.startswith(kinds) for name in row) for row in record.rows] == [False] * 6 + [True]
     model, task, batch = record.model(), Bigram(K=3, T=24), unseen(Bigram(K=3, T=24), 0, 64)
     assert isinstance(model.architecture, Simplified)
-    expected = diagonals(model.weights, task) | masses(model(batch.tokens), batch)
+    expected = diagonals(model.weights, record.model(0).weights, task) | masses(model(batch.tokens), batch)
     expected |= preference(model.architecture, model.weights, task, batch)
-    assert {name: record.rows[-1][name] for name in expected} == pytest.approx(expected, rel=1e-5)
+    expected |= shares(model.architecture, model.weights, batch)
+    assert {name: record.last(name) for name in expected} == pytest.approx(expected, rel=1e-4, abs=1e-6, nan_ok=True)

@@ -1,6 +1,8 @@
 """Readings of rows by hand, and the ledger's care: no survivors, no verdict on too few seeds."""
 
 import json
+import shlex
+from collections.abc import Iterable
 from math import log
 from pathlib import Path
 
@@ -10,22 +12,26 @@ import pytest
 from engram import api
 from engram.errors import EngramError
 from engram.experiments import find
-from engram.experiments.birth import joint
-from engram.ledger import entries_of, ledger
-from engram.records import Claim, Measure, Record
+from engram.experiments.birth import fig3, fig4_left, fig5, fig8, fig10, joint, split
+from engram.ledger import Entry, entries_of, ledger
+from engram.records import Claim, Measure, Record, Spec
 from engram.records.encode import encode
 from engram.records.files import line_of, sha256
 from engram.records.readings import birth, fallen, late_mean, mean_between, mean_difference, reached, value_at
 from engram.records.shelf import all_records
-from engram.records.spec import run_id
+from engram.records.spec import all_with_settings, parse_settings, run_id
 
 
-def record_of(home: Path, seed: int, curves: dict[str, list[float]], steps: int = 12) -> Record:
+def record_of(home: Path, seed: int, curves: dict[str, list[float]]) -> Record:
     """A finished record of birth.joint at smoke scale with columns made up."""
-    spec = joint.specs("smoke", [seed])[0]
+    return made_up(home, joint.specs("smoke", [seed])[0], curves)
+
+
+def made_up(home: Path, spec: Spec, curves: dict[str, list[float]]) -> Record:
+    """A finished record of any Spec whose rows hold these columns."""
     folder = home / run_id(spec)
     folder.mkdir(parents=True)
-    rows = b"".join(line_of({"step": s} | {n: float(v[s]) for n, v in curves.items()}) for s in range(steps + 1))
+    rows = b"".join(line_of({"step": s} | {n: float(v[s]) for n, v in curves.items()}) for s in range(spec.steps + 1))
     (folder / "rows.jsonl").write_bytes(rows)
     (folder / "spec.json").write_text(json.dumps(encode(spec)))
     spec_sum = sha256((folder / "spec.json").read_bytes())
@@ -103,6 +109,15 @@ def test_fields_set_otherwise_are_said(home: Path) -> None:
     assert claims[0]["command"] == "engram run birth.joint --scale smoke --seeds 2 --set task.K=2"
 
 
+def test_a_command_can_be_typed_as_it_is_printed() -> None:
+    """A shell gives back each setting whole: brackets, quotes and blanks are quoted."""
+    settings = {"plan.trained": ["W_O2", "it's"], "plan.loss": "all", "plan.frozen_until": {"W_O2": 3}, "task.K": 2}
+    entry = Entry("x", "", find("birth.joint"), "smoke", settings=settings)
+    words = shlex.split(entry.command)
+    assert words[:6] == ["engram", "run", "birth.joint", "--scale", "smoke", "--set"]
+    assert parse_settings(tuple(words[6:])) == settings
+
+
 def test_a_stale_record_is_said_to_be_stale(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = joint_record(home, 0, 2, 5, 6)
     monkeypatch.setattr(type(record.train.model), "revision", 2)
@@ -118,5 +133,120 @@ def test_first_steps_above_and_below(tmp_path: Path) -> None:
     assert fallen(record, "down", 0.5, 0.0, width=3) == 10  # the mean of three lags by one
     assert reached(record, "up", 0.5, width=1) == 7
     assert np.isnan(reached(record, "up", 2.0))
+    assert np.isnan(reached(record, "up", 1.0, width=1))  # at the level, never above it
+    assert np.isnan(fallen(record, "down", 0.5, -2.0, width=1))  # it ends at 1, half of its way
+    assert np.isnan(fallen(record, "up", 0.5, 0.0))
     assert value_at(record, "up", 3) == pytest.approx(0.25)
     assert mean_between(record, "up", 0.25, 0.75) == pytest.approx(0.5)
+
+
+SEEDS = range(3)
+NEVER = 99  # a step beyond any of these runs
+
+
+def decided(claims: Iterable[Claim]) -> dict[str, str]:
+    """Verdicts by what is measured."""
+    return {measure.name: measure.verdict for claim in claims for measure in claim.measures}
+
+
+def only(verdicts: dict[str, str], unreached: str) -> bool:
+    """Inconclusive where the measure's name holds this word; agreeing everywhere else."""
+    return all(found == ("inconclusive" if unreached in name else "agrees") for name, found in verdicts.items())
+
+
+def schedules(home: Path, unreached: str) -> list[Record]:
+    """Fig. 3 as published: a mean over ten steps above 0.8 at once if joint, at step 12 if frozen until step 6."""
+    records = []
+    for spec in fig3.specs("smoke", SEEDS):
+        kind, memories = fig3.schedule(spec), dict.fromkeys(("recall.W_K2", "recall.W_K1.t<64"), [0.0] * 13)
+        begins = NEVER if kind == unreached else 0 if kind == "joint" else 4
+        accuracy = {"accuracy.in_context": step_at(begins), "recall.W_O2": step_at(0)}
+        records.append(made_up(home, spec, memories | accuracy))
+    return records
+
+
+@pytest.mark.parametrize("unreached", ["W_O2 frozen", "W_K1, W_K2 frozen", "W_K2 frozen", "W_K1 frozen", "joint"])
+def test_a_schedule_that_never_learns_is_not_slower(tmp_path: Path, unreached: str) -> None:
+    """Neither a schedule that does not reach accuracy 0.8 nor joint training that does not is a ratio of steps."""
+    names = [f": {kind}, from" for kind in fig3.SCHEDULES if kind != "joint"]
+    (claim,) = [c for c in fig3.claims(schedules(tmp_path, unreached)) if c.id == "birth.joint-is-faster"]
+    assert [m.verdict for m in claim.measures] == [
+        "inconclusive" if unreached == "joint" or f": {unreached}, from" == name else "agrees" for name in names
+    ]
+    assert claim.verdict == "inconclusive"
+
+
+BORN = {"K=1 random": 8, "K=5 random": 5, "K=5 fixed, ranks 6–10": 5}  # all others at step 2
+
+
+@pytest.mark.parametrize("unborn", list(fig4_left.DATA))
+def test_a_memory_that_is_never_born_is_not_slow(tmp_path: Path, unborn: str) -> None:
+    """Fig. 5: a law of data whose memories never reach the level decides nothing that it takes part in."""
+    records = []
+    for spec in fig5.specs("smoke", SEEDS):
+        kind = fig4_left.law(spec)
+        born = step_at(NEVER if kind == unborn else BORN.get(kind, 2))
+        records.append(made_up(tmp_path, spec, {fig5.OUTPUT: born, fig5.KEY: born}))
+    assert only(decided(fig5.claims(records)), unborn)
+
+
+FALLEN = {"K=5 fixed, ranks 1–5": 3, "K=5 fixed, ranks 6–10": 4, "K=1 fixed, most frequent": 5, "K=5 random": 5}
+
+
+def losses(home: Path, unlearned: str, column: str) -> list[Record]:
+    """Fig. 4 left: the loss in context falls to 0 at a step, the global one to its floor at once; one never falls."""
+    records = []
+    for spec in fig4_left.specs("smoke", SEEDS):
+        steps = {"loss.in_context": FALLEN.get(fig4_left.law(spec), 7), "loss.global": 1}
+        steps |= {column: NEVER} if fig4_left.law(spec) == unlearned else {}
+        lows = {"loss.in_context": 0.0, "loss.global": 2.0}
+        records.append(made_up(home, spec, {n: step_at(s, low=4.0, high=lows[n]) for n, s in steps.items()}))
+    return records
+
+
+@pytest.mark.parametrize("unlearned", list(fig4_left.DATA))
+def test_a_loss_that_never_falls_is_not_learned_later(
+    tmp_path: Path, unlearned: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fig. 4 left: without the fall in context every ratio with this law is unknown, without the global one its own."""
+    monkeypatch.setattr(fig4_left, "floor_of", lambda task: 2.0)
+    assert only(decided(fig4_left.claims(losses(tmp_path / "a", unlearned, "loss.in_context"))), unlearned)
+    verdicts = decided(fig4_left.claims(losses(tmp_path / "b", unlearned, "loss.global")))
+    assert only(verdicts, f"{unlearned}: ")
+
+
+def everything_trained(home: Path, unborn: str) -> list[Record]:
+    """Fig. 10 with accuracy 1 and memories born at steps 1, 3 and 4, but for one."""
+    births = {"recall.W_O2": 1, "recall.W_K2": 3, "recall.W_K1.t<64": 4} | {unborn: NEVER}
+    columns = {name: step_at(step) for name, step in births.items()} | {"accuracy.in_context": step_at(0)}
+    return [made_up(home, spec, columns) for spec in fig10.specs("smoke", SEEDS)]
+
+
+def test_an_order_of_births_needs_births(tmp_path: Path) -> None:
+    """Fig. 10: an unborn key memory is not born later than W_O2, and nothing is later than a W_O2 that is not born."""
+    cases = {"none": [], "recall.W_K2": [1], "recall.W_K1.t<64": [2], "recall.W_O2": [1, 2]}
+    for unborn, unknown in cases.items():
+        verdicts = list(decided(fig10.claims(everything_trained(tmp_path / unborn, unborn))).values())
+        assert verdicts == ["inconclusive" if i in unknown else "agrees" for i in range(3)]
+
+
+def test_records_of_other_trainings_are_named(tmp_path: Path) -> None:
+    """Claims that ask for a kind of training that is not there say which one, and which are."""
+    joint_only = [record for record in schedules(tmp_path / "3", "none") if not record.train.plan.frozen_until]
+    with pytest.raises(EngramError, match=r"^none of these records is of the kind 'W_O2 frozen'; there are: 'joint'$"):
+        list(fig3.claims(joint_only))
+    other = all_with_settings(fig3.specs("smoke", [0]), {"plan.frozen_until": {"W_O2": 3, "W_K1": 3}})
+    with pytest.raises(EngramError, match=r"^no schedule of Fig\. 3 freezes W_(O2, W_K1|K1, W_O2)$"):
+        split([made_up(tmp_path / "other", other[0], {})], fig3.schedule)
+    other = all_with_settings(fig4_left.specs("smoke", [0]), {"task.K": 2})
+    with pytest.raises(EngramError, match=r"^no data law of Fig\. 4 \(left\) is .*K=2"):
+        split([made_up(tmp_path / "other", other[0], {})], fig4_left.law)
+    four_laws = losses(tmp_path / "4", "none", "")[: 4 * len(SEEDS)]
+    with pytest.raises(EngramError, match="'K=5 fixed, ranks 1–5'; there are: 'K=1 fixed, most frequent'"):
+        list(fig4_left.claims(four_laws))
+    narrow = {run_id(s): s for s in all_with_settings(fig8.specs("smoke", [0]), {"model.d": 16})}
+    made = [made_up(tmp_path / "8", s, {fig8.RECALL: step_at(1)}) for s in narrow.values()]
+    with pytest.raises(EngramError, match="of the kind 32; there are: 16"):
+        list(fig8.claims(made))
+    with pytest.raises(EngramError, match=r"^none of these records has a tuning seed"):
+        fig8.at_tuned_rate([record for record in made if record.train.seed == 0])

@@ -21,16 +21,18 @@ from engram.errors import EngramError, Interrupted
 from engram.execute import execute
 from engram.experiments import matching
 from engram.ledger import ledger
-from engram.models import Simplified
+from engram.models import Layer, Simplified, Transformer
 from engram.probes.recall import answers_W_F, kl_W_F, recall, scores_W_K2
 from engram.records import Record, Train
 from engram.records import writer as writer_module
 from engram.records.bundle import bundle
-from engram.records.compare import diff
+from engram.records.compare import diff, first_mismatch
 from engram.records.encode import encode
 from engram.records.files import line_of
 from engram.records.pack import pack
+from engram.records.record import walk
 from engram.records.shelf import all_records, find, overview, remove
+from engram.records.spec import with_settings
 from engram.tasks import Batch, Bigram
 
 Tiny = Callable[..., Train]
@@ -336,6 +338,19 @@ def test_columns(tiny: Tiny, tmp_path: Path) -> None:
     assert len(values) == 4
     with pytest.raises(EngramError, match=r"did you mean recall.W_O2"):
         record.column("recall.W_02")
+    with pytest.raises(EngramError, match=r"did you mean recall.W_O2"):
+        record.last("recall.W_02")
+
+
+def test_the_last_value_of_a_column_may_be_none(tiny: Tiny, tmp_path: Path) -> None:
+    """What has no number in the last row, or is not in it, is NaN; never what an earlier row said."""
+    folder = execute(tiny(), tmp_path).folder
+    rows = [{"step": 0, "a": 1.0, "b": 1.0, "c": 1.0}, {"step": 1, "a": 2.0, "b": float("nan")}]
+    (folder / "digest.json").unlink()
+    (folder / "rows.jsonl").write_bytes(b"".join(map(line_of, rows)))
+    record = Record(folder)
+    assert record.last("a") == 2.0
+    assert np.isnan([record.last("b"), record.last("c")]).all()
 
 
 def test_rows_hold_seven_digits_and_null() -> None:
@@ -357,6 +372,46 @@ def test_finding_and_comparing_runs(tiny: Tiny, tmp_path: Path) -> None:
     assert diff(one, one) == []
     remove(one)
     assert [r.id for r in all_records(tmp_path)] == [two.id]
+
+
+def test_every_field_has_its_dotted_name(tiny: Tiny) -> None:
+    """Values in tuples and dicts too; a name that is given to --set finds the field that it names here."""
+    model = Transformer(d=12, layers=(Layer(heads=2), Layer(feed_forward="linear")))
+    spec = tiny(trained=("U",)).model_copy(update={"model": model, "tests": {"other": Bigram(K=2, T=9)}})
+    found = dict(walk(spec))
+    assert (found["model"], found["model.layers.0"], found["model.layers.0.heads"]) == ("Transformer", "Layer", 2)
+    assert (found["tests.other"], found["tests.other.T"], found["plan.trained"]) == ("Bigram", 9, ("U",))
+    assert (dict(walk(tiny()))["tests"], dict(walk(tiny()))["model.blocks"]) == ({}, ("attention", "attention"))
+    assert json.loads(json.dumps(found))
+    changed = with_settings(spec, {"model.layers.1.heads": 3, "tests.other.K": 1})
+    different = {name: value for name, value in walk(changed) if value != found[name]}
+    assert different == {"model.layers.1.heads": 3, "tests.other.K": 1}
+
+
+@pytest.mark.parametrize(
+    ("column", "share"),
+    [
+        ("recall.W_O2", True),
+        ("accuracy.in_context", True),
+        ("attention.chain", True),
+        ("preference.unlikely.follows", True),
+        ("test.uniform.accuracy.in_context", True),
+        ("test.accuracy.loss.in_context", False),
+        ("mass.previous", False),
+        ("effect.none", False),
+        ("loss.in_context", False),
+    ],
+)
+def test_a_few_argmaxes_may_turn_where_argmaxes_are_counted(
+    tiny: Tiny, tmp_path: Path, column: str, share: bool
+) -> None:
+    """On another machine a share may differ by 0.01, a mean may not; to the byte neither may."""
+    folder = execute(tiny(), tmp_path).folder
+    (folder / "digest.json").unlink()
+    (folder / "rows.jsonl").write_bytes(line_of({"step": 0, column: 0.5}))
+    again = [{"step": 0, column: 0.51}]
+    assert (first_mismatch(Record(folder), again, to_the_byte=False) is None) == share
+    assert first_mismatch(Record(folder), again, to_the_byte=True) is not None
 
 
 def test_bundle_holds_records_that_read_like_any_other(

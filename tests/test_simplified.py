@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.embeddings import directions
+from engram.errors import EngramError
 from engram.models import Model, Simplified
 from engram.models.construct import plant, plant_bigram
 from engram.tasks import Bigram
@@ -69,6 +70,40 @@ def test_trace_is_causal_and_normalised() -> None:
         assert pattern.triu(1).abs().max() == 0
     shorter = model(np.arange(12) % 10)
     assert torch.allclose(trace.logits[0, :12], shorter.logits[0], atol=1e-5)
+
+
+NO_TOKENS: list[tuple[Any, str]] = [
+    ([], "^tokens: an empty sequence has no prediction"),
+    (np.zeros((3, 0), dtype=np.int64), "^tokens: an empty sequence"),
+    ([0.5, 1.0], r"^tokens: a sequence or a batch of whole numbers is needed; got \[0\.5, 1\.0\]$"),
+    (np.ones(3), "whole numbers is needed; got array"),
+    (torch.ones(30, 4), "whole numbers is needed; got tensor"),
+    ([True, False], "whole numbers"),
+    ("to be", "got 'to be'; a letter's id is its place in task.table.alphabet$"),
+    (["t", "o"], "whole numbers"),
+    ([[1, 2], [3]], r"got \[\[1, 2\], \[3\]\]$"),
+    ([[[1]]], "whole numbers"),
+    ([2**70], "whole numbers"),
+    ([0, 10], r"^a sequence of this model has at most 20 tokens, each in 0 … 9$"),
+    ([-1], "each in 0 … 9"),
+    ([0] * 21, "at most 20 tokens"),
+]
+
+
+@pytest.mark.parametrize(("tokens", "says"), NO_TOKENS, ids=[f"{tokens!r:.20}" for tokens, _ in NO_TOKENS])
+def test_what_is_no_sequence_of_tokens_is_told_in_one_line(tokens: Any, says: str) -> None:
+    model = Model(Simplified(d=8), Simplified(d=8).init(10, 20, 0))
+    with pytest.raises(EngramError, match=says) as error:
+        model(tokens)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint16, np.int64])
+def test_token_ids_of_any_width_are_the_same(dtype: Any) -> None:
+    """Also read-only ones; torch alone would read eight bits as a mask."""
+    model, tokens = Model(Simplified(d=8), Simplified(d=8).init(10, 20, 0)), np.array([[1, 0, 1], [2, 9, 0]], dtype)
+    tokens.flags.writeable = False
+    assert torch.equal(model(tokens).logits, model(tokens.tolist()).logits)
 
 
 @pytest.mark.parametrize(

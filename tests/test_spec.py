@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError, field_validator
 
 from engram.errors import EngramError
 from engram.execute import execute
 from engram.learning import SGD, Adam, Plan
-from engram.models import Simplified
+from engram.models import Simplified, Transformer
 from engram.records import Check, Train
-from engram.records.encode import decode, digest_of, encode
+from engram.records.encode import build, decode, digest_of, encode, explain
 from engram.records.spec import parse_settings, run_id, with_settings
 from engram.tasks import Bigram
+from engram.values import Value
 
 BLOCKS = [("attention", "attention"), ("attention", "attention", "linear")]
 
@@ -98,6 +100,14 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"plan.frozen_until": {"W_F": 3}}, "plan.frozen_until: 'W_F' is not trained"),
     ({"plan.loss": "incontext"}, "plan.loss: unknown 'incontext'; did you mean in_context?"),
     ({"seed": -1}, "seed: .*got -1"),
+    ({"task.K.x": 3}, r"--set task\.K\.x: no such field; allowed in task\.K: nothing"),
+    ({"plan.optimizer.lr": 3}, r"--set plan\.optimizer\.lr: no such field; did you mean optimiser\? allowed in plan: "),
+    ({"plan.trained.3": "W_O2"}, r"--set plan\.trained\.3: no such field; allowed in plan\.trained: 0, 1, 2$"),
+    ({"plan.trained.1": "W_O2"}, "plan.trained: a matrix is named twice"),
+    ({"model.blocks.0": "mlp"}, "model.blocks"),
+    ({"plan.optimiser": {"lr": 0.1, "lrr": 0.2}}, r"plan\.optimiser\.lrr: no such field in SGD; did you mean lr"),
+    ({"plan.optimiser.beta": 0.1}, r"plan\.optimiser\.beta: no such field in SGD; .*allowed: lr, momentum"),
+    ({"tests": {"x": {"K": 3}}}, "tests.x: dict is no task"),
 ]
 
 
@@ -153,6 +163,48 @@ def test_settings_are_json_or_words() -> None:
     assert parse_settings(("a.b=3", "c=fixed", "d=[1, 2]")) == {"a.b": 3, "c": "fixed", "d": [1, 2]}
     with pytest.raises(EngramError, match="FIELD=VALUE"):
         parse_settings(("K",))
+
+
+@pytest.mark.parametrize("name", ["a.b", "a b", "", "é", "class", "file", "sha256_of_file", "revision"])
+def test_names_of_tests_are_words(tiny: Callable[..., Train], name: str) -> None:
+    """A name becomes a column and a dotted field, and may not be a tag of the JSON."""
+    with pytest.raises(EngramError, match=rf"^tests: {name!r} is no name; use letters, digits, _ and -"):
+        build(Train, {**dict(tiny()), "tests": {name: Bigram(K=3, T=24)}})
+    good = build(Train, {**dict(tiny()), "tests": {"Other_task-2": Bigram(K=3, T=24)}})
+    assert decode(json.loads(json.dumps(encode(good)))) == good
+
+
+def test_a_bad_field_is_explained_without_its_class_at_hand() -> None:
+    """As when a user's file builds a description: the class is found by its name, at any depth."""
+    for wrong, says in [
+        (lambda: Simplified(D=3), "D: no such field in Simplified; did you mean d? allowed: d, scale, blocks"),  # type: ignore[call-arg]
+        (
+            lambda: Transformer(layers=({"hedas": 2},)),  # type: ignore[arg-type]
+            "layers.0.hedas: no such field in Layer; did you mean heads? allowed: heads, queries, feed_forward",
+        ),
+        (lambda: Plan(optimiser=SGD(lr=0.1), steps=1), "batch: Plan needs this field"),  # type: ignore[call-arg]
+    ]:
+        with pytest.raises(ValidationError) as error:
+            wrong()
+        assert explain(error.value) == says
+
+
+class Even(Value):
+    """A description with a rule for one field of its own."""
+
+    n: int = 2
+
+    @field_validator("n")
+    @classmethod
+    def _even(cls, n: int) -> int:
+        if n % 2:
+            raise ValueError("must be even")
+        return n
+
+
+def test_a_rule_of_ones_own_is_told_with_its_field() -> None:
+    with pytest.raises(EngramError, match=r"^task\.n: must be even$"):
+        build(Even, {"n": 3}, "task")
 
 
 def test_checks(tmp_path: Path) -> None:

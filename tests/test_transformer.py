@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, layer_norm, scaled_dot_product_attention
 
 from engram.errors import EngramError, Interrupted
@@ -128,55 +126,12 @@ def test_nothing_looks_ahead(model: Transformer) -> None:
     assert torch.allclose(model.forward(w, tokens[:, :15]).logits, trace.logits[:, :15], rtol=0, atol=1e-12)
 
 
-@given(layer=st.integers(1, 2), head=st.integers(1, 2), seed=st.integers(0, 99))
-@settings(max_examples=15, deadline=None)
-def test_blocked_edges_carry_nothing(layer: int, head: int, seed: int) -> None:
-    """Exactly no attention there, rows still sum to one; other heads of the layer and all before it stay as they were.
-
-    The diagonal is left to every query; all else is blocked by chance.
-    """
-    w, tokens = weights(FULL), sequences()
-    edges = torch.rand(3, TASK.T, TASK.T, generator=torch.Generator().manual_seed(seed)) < 0.5
-    edges &= ~torch.eye(TASK.T, dtype=torch.bool)
-    whole, cut = FULL.forward(w, tokens), FULL.forward(w, tokens, {(layer, head): edges})
-    pattern = cut.attention[layer - 1][:, head - 1]
-    assert not pattern[edges].any()
-    assert torch.allclose(pattern.sum(dim=-1), torch.ones(3, TASK.T, dtype=torch.float64))
-    left = whole.attention[layer - 1][:, head - 1].masked_fill(edges, 0)
-    assert torch.allclose(pattern, left / left.sum(dim=-1, keepdim=True), atol=1e-12)
-    others = [h for h in range(FULL.layers[layer - 1].heads) if h != head - 1]
-    assert torch.equal(cut.attention[layer - 1][:, others], whole.attention[layer - 1][:, others])
-    assert all(torch.equal(cut.attention[i], whole.attention[i]) for i in range(layer - 1))
-    assert torch.equal(cut.written["embedding"], whole.written["embedding"])
-    assert not torch.equal(cut.logits, whole.logits)
-
-
-def test_blocking_nothing_changes_nothing() -> None:
-    w, nothing = weights(NORMED), torch.zeros(3, TASK.T, TASK.T, dtype=torch.bool)
-    whole = NORMED.forward(w, sequences())
-    assert same(NORMED.forward(w, sequences(), dict.fromkeys(NORMED.heads(), nothing)), whole)
-    assert same(NORMED.forward(w, sequences(), {}), whole)
-
-
-@pytest.mark.parametrize("head", list(NORMED.heads()))
-def test_a_head_that_is_removed_writes_nothing(head: tuple[int, int]) -> None:
-    """Its layer writes what the other heads write; all before it is untouched, and so are all other weights."""
-    (i, h), w, tokens = head, weights(NORMED), sequences()
-    kept, H = {name: value.clone() for name, value in w.items()}, NORMED.layers[head[0] - 1].heads
-    less = NORMED.without(w, head)
-    assert all(torch.equal(w[name], kept[name]) for name in w)
-    assert all(less[name] is w[name] for name in w if name != f"W_O{i}")
-    whole, cut = NORMED.forward(w, tokens), NORMED.forward(less, tokens)
-    before = list(whole.written)[: list(whole.written).index(f"head{i}")]
-    assert all(torch.equal(cut.written[name], whole.written[name]) for name in before)
-    assert all(torch.equal(cut.attention[j], whole.attention[j]) for j in range(i))
-    read = layer_norm(torch.stack([whole.written[name] for name in before]).sum(dim=0), (12,))
-    parts = [slice(g * 12 // H, (g + 1) * 12 // H) for g in range(H) if g != h - 1]
-    others = [
-        whole.attention[i - 1][:, part.start * H // 12] @ (read @ w[f"W_V{i}"][part].T) @ w[f"W_O{i}"][:, part].T
-        for part in parts
-    ]
-    assert torch.allclose(cut.written[f"head{i}"], torch.stack(others).sum(dim=0), rtol=0, atol=1e-12)
+def test_what_is_left_of_a_layer_is_told_by_its_description() -> None:
+    """Weights that do not belong to a layer change nothing: its queries and feed-forward layer are what it says."""
+    model = Transformer(d=12, layers=MATCHING)
+    w = weights(model)
+    more = w | {"W_Q1": w["W_K1"], "W_Q2": w["W_K2"], "W_I2": w["W_K1"], "W_F1": w["W_K2"]}
+    assert same(model.forward(more, sequences()), model.forward(w, sequences()))
 
 
 @pytest.mark.parametrize("tokens_at_once", [1, 2 * TASK.T, 10**6])
@@ -221,6 +176,26 @@ INVALID: list[tuple[Callable[[Train], object], str]] = [
     (lambda spec: with_settings(spec, {"model.d": 15}), r"^model\.layers: 2 heads do not divide d=15"),
     (lambda _: build(Layer, {"heads": 2, "queries": "identity"}), "^queries: 'identity' needs heads=1"),
     (lambda spec: with_settings(spec, {"model.layers": []}), r"^model\.layers: "),
+    (lambda spec: with_settings(spec, {"model.hidden": 2**20 + 1}), r"^model\.hidden: .*1048576; got 1048577"),
+    (
+        lambda spec: with_settings(spec, {"model.layers.0.hedas": 2}),
+        r"^model\.layers\.0\.hedas: no such field in Layer; did you mean heads\? allowed: heads, queries, feed_forw",
+    ),
+    (
+        lambda spec: with_settings(spec, {"model.layers": [{"heads": 2}, {"hedas": 2}]}),
+        r"^model\.layers\.1\.hedas: no such field in Layer; did you mean heads\?",
+    ),
+    (
+        lambda spec: with_settings(spec, {"model.layers": [{"heads": 2, "queries": "identity"}]}),
+        r"^model\.layers\.0\.queries: 'identity' needs heads=1",
+    ),
+    (lambda spec: with_settings(spec, {"model.layers.1.heads": "x"}), r"^model\.layers\.1\.heads: .*integer; got 'x'"),
+    (
+        lambda spec: with_settings(spec, {"model.layers.2.heads": 2}),
+        r"^--set model\.layers\.2\.heads: no such field; allowed in model\.layers: 0, 1$",
+    ),
+    (lambda spec: with_settings(spec, {"model.layers.-1.heads": 2}), r"allowed in model\.layers: 0, 1$"),
+    (lambda spec: with_settings(spec, {"model.layers.2": {"heads": 2}}), r"allowed in model\.layers: 0, 1$"),
     (lambda spec: with_settings(spec, {"model.norm": "post"}), r"^model\.norm: .*'none' or 'pre'; got 'post'"),
     (lambda spec: with_settings(spec, {"plan.trained": ["W_Q3"]}), r"^plan\.trained: unknown 'W_Q3'; did you mean W_Q"),
     (lambda spec: with_settings(spec, {"plan.trained": ["W_F"]}), r"^plan\.trained: unknown 'W_F'; did you mean W_F"),
@@ -241,7 +216,7 @@ def training(**plan: object) -> Train:
     layers = (Layer(heads=2, feed_forward="mlp"), Layer(heads=2, feed_forward="mlp"))
     model = Transformer(d=16, layers=layers, hidden=24, norm="pre")
     fields = {"optimiser": Adam(lr=0.01), "steps": 6, "batch": 4, "trained": model.names, "loss": "all"}
-    at_end = {"at_end": ("diagonals", "preference", "masses", "heads")}
+    at_end = {"at_end": ("attribution", "diagonals", "effects", "masses", "preference")}
     return Train(task=TASK, model=model, plan=Plan.model_validate(fields | at_end | plan))
 
 
@@ -251,6 +226,7 @@ def test_a_training_has_its_probes_in_its_rows(home: Path) -> None:
     assert [("recall.W_K1" in row, "kl.W_F" in row) for row in record.rows] == [(s % 2 == 0,) * 2 for s in range(7)]
     assert {"recall.W_O2", "recall.W_K2", "attention.induction", "accuracy.in_context"} <= set(record.rows[0])
     late = {"diagonal.W_K2.frequency", "preference.unlikely.follows", "mass.previous", "effect.removed.L2H2"}
+    late |= {"effect.previous.L1", "effect.successors.L2", "attribution.in_context.head2", "attribution.global.W_F1"}
     assert late <= set(record.rows[-1])
     prefixes = tuple(f"{name.split('.')[0]}." for name in late)
     assert not any(name.startswith(prefixes) for row in record.rows[:-1] for name in row)
@@ -266,6 +242,14 @@ def test_a_stored_transformer_can_be_called(home: Path) -> None:
     batch = TASK.sample(0, 6, 4)
     accuracy = model(batch.tokens).logits.argmax(dim=-1).numpy() == batch.targets
     assert record.rows[-1]["accuracy.global"] == pytest.approx(np.mean(accuracy[batch.groups["global"]]), rel=1e-6)
+
+
+def test_one_layer_has_no_second_attention() -> None:
+    model = Transformer(d=8, layers=(Layer(heads=2),))
+    trace = model.forward(weights(model), sequences())
+    assert trace.attention1.shape == (3, TASK.T, TASK.T)
+    with pytest.raises(EngramError, match=r"^attention2: this model has one layer of attention"):
+        _ = trace.attention2
 
 
 def test_a_transformer_that_was_stopped_goes_on_as_if_it_was_not(tmp_path: Path) -> None:

@@ -18,11 +18,12 @@ from engram.execute import environment, fresh_rows, path_of
 from engram.experiments import Experiment, Scale, known_scale
 from engram.experiments import find as find_experiment
 from engram.ledger import entries_of
-from engram.records import Record, Spec
+from engram.records import Record, Spec, Train
 from engram.records.compare import first_mismatch
+from engram.records.encode import digest_of
 from engram.records.files import home, replace, writing_to
 from engram.records.shelf import find
-from engram.records.spec import run_id, with_settings
+from engram.records.spec import all_with_settings, run_id
 
 Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
 
@@ -74,17 +75,19 @@ def run(
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size = known_scale(scale)
     records = _run_records(specs_of(experiment, size, seeds, settings), device, watch, path)
-    claims, figure = _read_off(experiment, records, size, settings)
+    claims, figures = _read_off(experiment, records, size, settings)
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
-    return Result(experiment, size, time.monotonic() - began, claims, records, _save({stem: figure}))
+    names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
+    paths = _save(dict(zip(names, figures, strict=True)))
+    return Result(experiment, size, time.monotonic() - began, claims, records, paths)
 
 
 def specs_of(experiment: Experiment, scale: Scale, seeds: int | Iterable[int], settings: dict[str, Any]) -> list[Spec]:
-    """The Specs of an experiment with some fields set otherwise."""
+    """The Specs of an experiment with some fields set otherwise, each in the Specs that have it."""
     chosen = list(range(seeds) if isinstance(seeds, int) else seeds)
     if not chosen:
         raise EngramError("--seeds: at least one seed is needed")
-    return [with_settings(spec, settings) if settings else spec for spec in experiment.specs(scale, chosen)]
+    return all_with_settings(experiment.specs(scale, chosen), settings)
 
 
 def _run_records(specs: Sequence[Spec], device: str, watch: Watch, path: str) -> list[Record]:
@@ -95,17 +98,33 @@ def _run_records(specs: Sequence[Spec], device: str, watch: Watch, path: str) ->
 
 def _read_off(
     experiment: Experiment, records: Sequence[Record], scale: Scale, settings: dict[str, Any]
-) -> tuple[list[dict[str, Any]], Any]:
-    """Claims and figure; with fields set otherwise an experiment's own may not apply: then none, and plain curves."""
+) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Claims and figures; with fields set otherwise an experiment's own may not apply: then none, and plain curves."""
+    expected = _expected(experiment) if settings else ()
+    try:
+        claims = [entry.to_json() for entry in entries_of(experiment, records, scale, settings=settings)]
+    except expected:
+        claims = []
+    try:
+        return claims, [experiment.figure(records)]
+    except expected:
+        return claims, _plain_curves(records)
+
+
+def _expected(experiment: Experiment) -> tuple[type[Exception], ...]:
+    """What reading records of other Specs than its own may raise: anything; but a user's file is told its own bugs."""
+    return (EngramError,) if hasattr(experiment.module, "__content__") else (Exception,)
+
+
+def _plain_curves(records: Sequence[Record]) -> list[Any]:
+    """A figure for each kind of training: those that differ in their seed only."""
     from engram.show.plots import curves
 
-    try:
-        entries = entries_of(experiment, records, scale, settings=settings)
-        return [entry.to_json() for entry in entries], experiment.figure(records)
-    except EngramError:
-        if not settings:
-            raise
-        return [], curves(records)
+    kinds: dict[str, list[Record]] = {}
+    for record in records:
+        if isinstance(record.spec, Train):
+            kinds.setdefault(digest_of(record.spec.model_copy(update={"seed": 0})), []).append(record)
+    return [curves(same) for same in kinds.values()]
 
 
 def _short_hash(settings: dict[str, Any]) -> str:

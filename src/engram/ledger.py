@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,6 @@ from engram.show.claims import STATES, by_paper, remarks, state, tally
 from engram.show.ledger_page import page
 from engram.show.tables import span
 
-LARGEST_SEED = 32
 Index = dict[str, Record]
 PAPERS = (
     "Birth of a Transformer",
@@ -77,7 +77,7 @@ class Entry:
         words = [self.experiment.command]
         words += [f"--scale {self.scale}"] if self.scale else []
         words += [f"--seeds {self.claim.n}"] if self.claim else []
-        changes = [f"{name}={json.dumps(value)}" for name, value in self.settings.items()]
+        changes = [shlex.quote(f"{name}={json.dumps(value)}") for name, value in self.settings.items()]
         return " ".join([*words, *(["--set", *changes] if changes else [])])
 
     def to_json(self) -> dict[str, Any]:
@@ -166,8 +166,9 @@ def missing_seeds(
 
 
 def _ended_seeds(experiment: Experiment, scale: Scale, index: Index) -> dict[int, bool]:
-    """Seeds whose Specs have all ended, and whether all of them finished."""
-    needed = {seed: [run_id(spec) for spec in experiment.specs(scale, [seed])] for seed in range(LARGEST_SEED)}
+    """Seeds whose Specs have all ended, and whether all of them finished; only seeds that some record has are asked."""
+    seeds = sorted({record.spec.seed for record in index.values()})
+    needed = {seed: [run_id(spec) for spec in experiment.specs(scale, [seed])] for seed in seeds}
     return {seed: all(index[id].finished for id in ids) for seed, ids in needed.items() if set(ids) <= set(index)}
 
 

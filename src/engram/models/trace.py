@@ -1,6 +1,8 @@
 """What a forward pass returns, and a model together with its weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,6 +13,7 @@ from torch import Tensor
 from engram.errors import EngramError
 
 Weights = dict[str, Tensor]
+WHOLE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Trace:
     @property
     def attention2(self) -> Float[Tensor, "B T k"]:
         """Attention of layer 2, the mean over its heads."""
+        if len(self.attention) < 2:
+            raise EngramError("attention2: this model has one layer of attention; its pattern is attention1")
         return self.attention[1].mean(dim=1)
 
 
@@ -53,15 +58,38 @@ class Architecture(Protocol):
 
 @dataclass(frozen=True)
 class Model:
-    """An architecture with weights: call it on a sequence (T) or a batch (B×T) of token ids to get a Trace."""
+    """An architecture with weights: call it on a sequence (T) or a batch (B×T) of token ids to get a Trace.
+
+    What its forward pass takes besides is given by name, as in model(tokens, blocked={(1, 1): edges}) of a Transformer.
+    """
 
     architecture: Architecture
     weights: Weights
 
     @torch.no_grad()
-    def __call__(self, tokens: Int[Tensor, "*B T"] | Int[np.ndarray, "*B T"] | list[int]) -> Trace:
-        z = torch.atleast_2d(torch.as_tensor(tokens))
+    def __call__(self, tokens: Tensor | np.ndarray | Sequence[object], **more: Any) -> Trace:
+        z, forward = _ids(tokens), self.architecture.forward
         N, T = len(self.weights["E"]), len(self.weights["P"])
-        if z.shape[1] > T or (z.numel() and not 0 <= int(z.min()) <= int(z.max()) < N):
+        if z.shape[1] > T or not 0 <= int(z.min()) <= int(z.max()) < N:
             raise EngramError(f"a sequence of this model has at most {T} tokens, each in 0 … {N - 1}")
-        return self.architecture.forward(self.weights, z)
+        taken = list(signature(forward).parameters)[2:]
+        for name in more:
+            if name not in taken:
+                known = f"allowed: {', '.join(taken)}" if taken else "it takes tokens only"
+                raise EngramError(f"{name}: unknown to {type(self.architecture).__name__}; {known}")
+        return forward(self.weights, z, **more)
+
+
+def _ids(tokens: Tensor | np.ndarray | Sequence[object]) -> Int[Tensor, "B T"]:
+    """Token ids as a batch of int64; one sequence is a batch of one."""
+    try:
+        z = torch.atleast_2d(torch.as_tensor(np.array(tokens) if isinstance(tokens, np.ndarray) else tokens))
+    except (TypeError, ValueError, RuntimeError):  # words, lists of unequal length, numbers beyond 64 bits
+        z = torch.full((1, 1), torch.nan)
+    if z.numel() == 0:
+        raise EngramError("tokens: an empty sequence has no prediction; give at least one token id")
+    if z.ndim > 2 or z.dtype not in WHOLE:
+        hint = "; a letter's id is its place in task.table.alphabet" if isinstance(tokens, str) else ""
+        got = " ".join(repr(tokens).split())[:60]
+        raise EngramError(f"tokens: a sequence or a batch of whole numbers is needed; got {got}{hint}")
+    return z.long()

@@ -27,7 +27,7 @@ from engram.models.trace import Trace, Weights
 from engram.values import Value
 
 Head = tuple[int, int]  # layer and head, both counted from 1
-Blocked = Mapping[Head, Bool[Tensor, "B T k"]]
+Blocked = Mapping[Head, Tensor]  # of each head the edges [t, s] that it may not use: boolean, B×T×T, as forward checks
 
 
 class Layer(Value):
@@ -59,7 +59,7 @@ class Transformer(Value):
 
     d: Annotated[int, Field(ge=1, le=16384)] = 128
     layers: Annotated[tuple[Layer, ...], Field(min_length=1)] = (Layer(feed_forward="mlp"), Layer(feed_forward="mlp"))
-    hidden: Annotated[int, Field(ge=1)] = 512
+    hidden: Annotated[int, Field(ge=1, le=2**20)] = 512
     norm: Literal["none", "pre"] = "none"
     scale: Literal["standard", "unit"] = "standard"
 
@@ -96,8 +96,9 @@ class Transformer(Value):
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"], blocked: Blocked | None = None) -> Trace:
         """`blocked` maps (layer, head) to a mask of edges t → s that this head may not use: a causal ablation."""
-        if blocked and not set(blocked) <= set(self.heads()):
-            raise EngramError(f"blocked: no head {set(blocked) - set(self.heads())}; allowed: {list(self.heads())}")
+        for head, edges in (blocked or {}).items():
+            self._known("blocked", head)
+            _leaves_a_key(head, edges, tokens)
         x = w["E"][tokens] + w["P"][: tokens.shape[1]]
         written, scores, attention = {"embedding": x}, [], []
         for i, layer in enumerate(self.layers, 1):
@@ -114,13 +115,14 @@ class Transformer(Value):
 
     def feed_forward(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
         """What the feed-forward layer of layer i answers to x."""
-        return ((x @ w[f"W_I{i}"].T).relu() if f"W_I{i}" in w else x) @ w[f"W_F{i}"].T
+        kind = self.layers[i - 1].feed_forward
+        return ((x @ w[f"W_I{i}"].T).relu() if kind == "mlp" else x) @ w[f"W_F{i}"].T
 
     def _attend(
         self, w: Weights, i: int, x: Float[Tensor, "B T d"], blocked: Blocked
     ) -> tuple[Float[Tensor, "B H T k"], Float[Tensor, "B H T k"], Float[Tensor, "B T d"]]:
         """Scores and attention of every head of layer i, and what they write together."""
-        queries = x @ w[f"W_Q{i}"].T if f"W_Q{i}" in w else x
+        queries = x if self.layers[i - 1].queries == "identity" else x @ w[f"W_Q{i}"].T
         q, k, v = (self._split(y, i) for y in (queries, x @ w[f"W_K{i}"].T, x @ w[f"W_V{i}"].T))
         T, temperature = x.shape[1], sqrt(q.shape[-1]) if self.scale == "standard" else 1.0
         future = torch.full((T, T), -torch.inf, dtype=x.dtype, device=x.device).triu(1)
@@ -137,8 +139,13 @@ class Transformer(Value):
     def heads(self) -> Iterator[Head]:
         return ((i, h) for i, layer in enumerate(self.layers, 1) for h in range(1, layer.heads + 1))
 
+    def _known(self, what: str, head: Head) -> None:
+        if head not in self.heads():
+            raise EngramError(f"{what}: no head {head}; allowed: {', '.join(map(str, self.heads()))}")
+
     def without(self, w: Weights, head: Head) -> Weights:
         """Weights in which one head writes nothing: its columns of W_O are zero."""
+        self._known("without", head)
         (i, h), d_h = head, self.d // self.layers[head[0] - 1].heads
         W_O = w[f"W_O{i}"].clone()
         W_O[:, (h - 1) * d_h : h * d_h] = 0
@@ -146,6 +153,18 @@ class Transformer(Value):
 
 
 def _block(scores: Float[Tensor, "B H T k"], head: int, edges: Bool[Tensor, "B T k"]) -> Float[Tensor, "B H T k"]:
-    """−∞ at the blocked edges of one head. A query needs one key that is left to it, or its attention is no number."""
+    """−∞ at the blocked edges of one head."""
     which = torch.arange(1, scores.shape[1] + 1, device=scores.device) == head
     return scores.masked_fill(edges[:, None] & which[:, None, None], -torch.inf)
+
+
+def _leaves_a_key(head: Head, edges: Tensor, tokens: Int[Tensor, "B T"]) -> None:
+    """Blocked edges fit the tokens, and every query has a key left: without one its attention is no number."""
+    B, T = tokens.shape
+    if edges.dtype != torch.bool or edges.shape != (B, T, T):
+        came = f"{str(edges.dtype).removeprefix('torch.')} {tuple(edges.shape)}"
+        raise EngramError(f"blocked: edges of head {head} must be bool {(B, T, T)}, from t to s; got {came}")
+    future = torch.ones(T, T, dtype=torch.bool, device=edges.device).triu(1)
+    lost = (edges | future).all(dim=2).any(dim=0).nonzero().flatten().tolist()
+    if lost:
+        raise EngramError(f"blocked: head {head} has no key left at position t={lost[0]}; leave it one, as t itself")

@@ -1,5 +1,6 @@
 """Two records side by side, and a record against a fresh run of its beginning."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from engram.records.record import Record, walk
 
 LAST_DIGITS = 1e-3  # relative: other threads or another machine may round otherwise …
 A_FEW_ARGMAXES = 0.02  # … and so turn a few argmaxes in shares such as a recall or an accuracy
-SHARES = ("recall.", "accuracy.", "attention.")
+SHARES = ("recall.", "accuracy.", "attention.", "preference.")  # they count argmaxes; a mass is a mean, without any
 
 
 def diff(a: Record, b: Record) -> list[dict[str, Any]]:
@@ -60,4 +61,9 @@ def first_mismatch(record: Record, again: Iterable[Row], to_the_byte: bool) -> M
 def _close(column: str, old: Any, new: Any) -> bool:
     if not (isinstance(old, float) and isinstance(new, float)):
         return False
-    return abs(old - new) <= (A_FEW_ARGMAXES if column.startswith(SHARES) else LAST_DIGITS * max(1.0, abs(old)))
+    return abs(old - new) <= (A_FEW_ARGMAXES if _is_share(column) else LAST_DIGITS * max(1.0, abs(old)))
+
+
+def _is_share(column: str) -> bool:
+    """Whether a column counts argmaxes; that of a test, as test.x.accuracy.in_context, is what follows its name."""
+    return re.sub(r"^test\.[^.]+\.", "", column).startswith(SHARES)

@@ -5,12 +5,13 @@ import hashlib
 import importlib
 import io
 import json
+import re
 import sys
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -19,6 +20,7 @@ from engram.values import Value
 
 Code = Mapping[str, bytes]
 TAGS = ("class", "file", "sha256_of_file", "revision")
+OF_A_UNION = re.compile(r"(tuple|literal|list|dict)\[|function-")  # how pydantic tags a member of a union
 EXPERIMENT_PARTS = ("specs", "claims", "figure")  # what a user's file may change without changing any number
 
 
@@ -64,25 +66,51 @@ def build(kind: type[Value], fields: dict[str, Any], at: str = "") -> Value:
         raise EngramError(explain(error, kind, at)) from None
 
 
-def explain(error: ValidationError, kind: type[Value] = Value, at: str = "") -> str:
+def explain(error: ValidationError, kind: type[Value] | None = None, at: str = "") -> str:
     """What is wrong with the first bad field: its name, what came, what is allowed, the nearest name."""
     first = error.errors()[0]
-    names = [str(part) for part in first["loc"] if not str(part).startswith(("tuple", "function", "literal"))]
-    field = ".".join([at, *names] if at else names)
+    names, owner = _place(kind or _class_called(error.title), first["loc"])
+    field, called = ".".join([at, *names] if at else names), error.title if owner is Value else owner.__name__
     if first["type"] == "extra_forbidden":
-        hint = did_you_mean(names[-1], kind.model_fields)
-        allowed = f"; {hint}allowed: {', '.join(kind.model_fields)}" if kind.model_fields else ""
-        return f"{field}: no such field in {error.title}{allowed}"
+        hint = did_you_mean(names[-1], owner.model_fields)
+        allowed = f"; {hint}allowed: {', '.join(owner.model_fields)}" if owner.model_fields else ""
+        return f"{field}: no such field in {called}{allowed}"
     if first["type"] == "is_instance_of" and first.get("ctx", {}).get("class") == "Task":
         lacking = [part for part in ("N", "T", "groups", "sample") if not hasattr(first["input"], part)]
         return f"{field}: {type(first['input']).__name__} is no task; it lacks {', '.join(lacking)}"
     if first["type"] == "missing":
-        return f"{field}: {error.title} needs this field"
+        return f"{field}: {called} needs this field"
     if first["type"] == "value_error":
         own = str(first.get("ctx", {})["error"])
-        return f"{at}.{own}" if at else own
+        return (f"{field}.{own}" if re.match(r"[\w.]+: ", own) else f"{field}: {own}") if field else own
     message = first["msg"][0].lower() + first["msg"][1:]
     return f"{field}: {message}; got {first['input']!r}"
+
+
+def _place(kind: type[Value], place: Iterable[int | str]) -> tuple[list[str], type[Value]]:
+    """Where pydantic found something, without its tags for the members of a union; and the class of the last name."""
+    names, owner, inside = [], kind, list[type[Value]]()
+    for part in place:
+        tagged = [c for c in inside if part == c.__name__ or (OF_A_UNION.match(str(part)) and c.__name__ in str(part))]
+        if tagged:
+            kind = tagged[0]
+        elif not OF_A_UNION.match(str(part)):
+            names, owner = [*names, str(part)], kind
+            inside = _classes(kind.model_fields[str(part)].annotation) if part in kind.model_fields else inside
+            kind = inside[0] if len(inside) == 1 else kind
+    return names, owner
+
+
+def _classes(annotation: Any) -> list[type[Value]]:
+    """The Values that a field may hold, also within tuples, dicts and unions."""
+    if isinstance(annotation, type) and issubclass(annotation, Value):
+        return [annotation]
+    return [found for inner in get_args(annotation) for found in _classes(inner)]
+
+
+def _class_called(name: str) -> type[Value]:
+    """The newest class of this name: a file that was changed is loaded again."""
+    return next((kind for kind in reversed(Value.__subclasses__()) if kind.__name__ == name), Value)
 
 
 def _class_tag(kind: type[Value]) -> dict[str, str]:

@@ -125,9 +125,8 @@ class Record:
         return self.column("step")[there], values[there]
 
     def last(self, name: str) -> float:
-        """The value in the last row; what was never measured is an error that names what was."""
-        self.column(name)
-        return float(self.rows[-1].get(name, float("nan")))
+        """The value in the last row, NaN if it has none; what was never measured is an error that names what was."""
+        return float(self.column(name)[-1])
 
     @property
     def columns(self) -> list[str]:
@@ -191,11 +190,19 @@ def _revisions(data: Any) -> list[int]:
 
 
 def walk(value: Value, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every field of a Value with its dotted name."""
+    """Every field of a Value with its dotted name; Values in tuples and dicts too: model.layers.0.heads, tests.x.K."""
     for name in type(value).model_fields:
-        item = getattr(value, name)
-        if isinstance(item, Value):
-            yield f"{prefix}{name}", type(item).__name__
-            yield from walk(item, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", item
+        yield from _walk(getattr(value, name), f"{prefix}{name}")
+
+
+def _walk(item: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """A Value by its class and its fields; a tuple or dict that holds Values item by item; all else as it is."""
+    inside = dict(enumerate(item)) if isinstance(item, tuple | list) else item
+    if isinstance(item, Value):
+        yield name, type(item).__name__
+        yield from walk(item, f"{name}.")
+    elif isinstance(inside, dict) and any(isinstance(part, Value) for part in inside.values()):
+        for key, part in inside.items():
+            yield from _walk(part, f"{name}.{key}")
+    else:
+        yield name, item

@@ -3,7 +3,8 @@
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from math import log, log1p, log2
 from typing import Annotated, Any
 
@@ -38,6 +39,8 @@ class Train(Value):
                 raise ValueError(f"{field}: {type(part).__name__} must be a frozen engram.Value to be stored")
         _known("plan.loss", self.plan.loss, (*self.task.groups, "all"))
         for name, test in self.tests.items():
+            if name in TAGS or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+                raise ValueError(f"tests: {name!r} is no name; use letters, digits, _ and -, but not {', '.join(TAGS)}")
             if not isinstance(test, Value) or test.N != self.task.N or test.T > self.task.T:
                 raise ValueError(f"tests: {name!r} must be a frozen task with N={self.task.N} and T ≤ {self.task.T}")
             _known(f"tests.{name}", self.plan.loss, (*test.groups, "all"))
@@ -172,11 +175,20 @@ def run_id(spec: Spec) -> str:
 
 
 def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
-    """The Spec with dotted fields replaced: {"task.K": 3}."""
+    """The Spec with dotted fields replaced: {"task.K": 3, "model.layers.0.heads": 2}."""
     data = encode(spec)
     for path, value in settings.items():
         _set(data, path.split("."), value, path)
     return decode(data, user_code(spec))
+
+
+def all_with_settings(specs: Sequence[Spec], settings: dict[str, Any]) -> list[Spec]:
+    """Each setting goes to the Specs that have its field; one that none has is refused where it led furthest."""
+    known = {path: [len(_way(encode(spec), path.split("."))) for spec in specs] for path in settings}
+    return [
+        with_settings(spec, {path: settings[path] for path, parts in known.items() if parts[i] == max(parts)})
+        for i, spec in enumerate(specs)
+    ]
 
 
 def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
@@ -194,13 +206,34 @@ def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:
+    """A whole number counts into a tuple, from 0. A class that has no such field says so itself."""
     if set(path) & set(TAGS):
         raise EngramError(f"--set {whole}: this is no field of a Spec")
-    inner = data
-    for part in path[:-1]:
-        inner = inner.get(part) if isinstance(inner, dict) else None
-    if not isinstance(inner, dict):
-        fields = [name for name in data if name not in TAGS]
-        hint = did_you_mean(path[0], fields)
-        raise EngramError(f"--set {whole}: no such field; {hint}allowed first parts: {', '.join(fields)}")
-    inner[path[-1]] = value
+    way = _way(data, path)
+    holder = way[len(path) - 1] if len(way) >= len(path) else None
+    if isinstance(holder, dict):
+        holder[path[-1]] = value
+    elif isinstance(holder, list) and len(way) > len(path):
+        holder[int(path[-1])] = value
+    else:
+        known, last = path[: len(way) - 1], _inside(way[-1])
+        where = f"allowed in {'.'.join(known)}" if known else "allowed first parts"
+        hint = did_you_mean(path[len(known)], last)
+        raise EngramError(f"--set {whole}: no such field; {hint}{where}: {', '.join(last) or 'nothing'}")
+
+
+def _way(data: Any, path: Sequence[str]) -> list[Any]:
+    """Everything that a dotted name leads through, as far as it leads: first the whole."""
+    way = [data]
+    for part in path:
+        if part not in _inside(way[-1]):
+            break
+        way.append(_inside(way[-1])[part])
+    return way
+
+
+def _inside(data: Any) -> dict[str, Any]:
+    """What `encode` wrote, part by part: the fields of a class, the keys of a dict, the places of a tuple."""
+    if isinstance(data, list):
+        return {str(place): part for place, part in enumerate(data)}
+    return {name: part for name, part in data.items() if name not in TAGS} if isinstance(data, dict) else {}

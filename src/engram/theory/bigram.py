@@ -26,3 +26,9 @@ def floor_levels(draws: int, seed: int, K: int, T: int = 256) -> Iterator[dict[s
     visited = batch.tokens[batch.groups["global"]]
     sampled = float(task.table.row_entropies[visited].mean())
     yield {"floor": floor.value, "floor.error": floor.error, "sampled": sampled}
+
+
+def floor(draws: int, seed: int, K: int, T: int, fixed: int, offset: int) -> Iterator[dict[str, float]]:
+    """The floor of the global loss of a data law: triggers random, or fixed from a rank on."""
+    found = global_floor(Bigram(K=K, T=T, triggers="fixed" if fixed else "random", offset=offset), draws, seed)
+    yield {"floor": found.value, "floor.error": found.error}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from engram.errors import EngramError
 from engram.experiments import Scale
 from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
@@ -46,9 +47,16 @@ def full_transformer(
     return Train(task=Bigram(K=3, T=T, triggers=triggers), model=model, plan=plan, seed=seed)
 
 
+class Groups(dict[Any, list[Record]]):
+    """Records by what they have in common; asked for a group that is not there, it says which are."""
+
+    def __missing__(self, name: Any) -> list[Record]:
+        raise EngramError(f"none of these records is of the kind {name!r}; there are: {', '.join(map(repr, self))}")
+
+
 def split(records: Sequence[Record], kind: Callable[[Train], str]) -> dict[str, list[Record]]:
     """Records by what kind of training they are, in the order in which the kinds come; seeds in order within each."""
-    found: dict[str, list[Record]] = {}
+    found = Groups()
     for record in records:
         found.setdefault(kind(record.train), []).append(record)
     return found

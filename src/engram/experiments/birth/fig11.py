@@ -35,6 +35,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
     back, after = ([Effects.of(record, *edges) for record in records] for edges in EDGES.values())
+    shares = [max(e.shares) for e in back]
     tops = [[e.top for e in of_layer] for of_layer in (back, after)]
     wider = [a.spread - b.spread for a, b in zip(after, back, strict=True)]
     yield Claim(
@@ -42,6 +43,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         CLAIMS["birth.heads-share"],
         SOURCE,
         (
+            Measure.over_seeds("layer 1: share of its top head in the effects of its heads", shares, low=0.5),
             Measure.over_seeds("layer 1: effect of its top head over that of all its heads", tops[0], low=0.5),
             Measure.over_seeds("layer 2: effect of its top head over that of all its heads", tops[1], high=0.5),
             Measure.over_seeds("layer 2: heads that share the induction effect", [e.spread for e in after], low=1.5),
@@ -69,10 +71,15 @@ class Effects:
         return max(self.heads) / self.together
 
     @property
-    def spread(self) -> float:
-        """1/Σ share²: 1 if one head does it all, 4 if four do the same; a head that only hurts has no share."""
+    def shares(self) -> np.ndarray:
+        """Each head's part of the sum of effects; a head that only hurts has none."""
         positive = np.maximum(self.heads, 0.0)
-        return float(positive.sum() ** 2 / np.sum(positive**2)) if positive.any() else nan
+        return positive / positive.sum() if positive.any() else np.full(len(positive), nan)
+
+    @property
+    def spread(self) -> float:
+        """1/Σ share²: 1 if one head does it all, 4 if four do the same."""
+        return float(1 / np.sum(self.shares**2))
 
 
 def figure(records: Sequence[Record]) -> Any:

@@ -32,11 +32,7 @@ CLAIMS = {
 FAILS, ATTENDS, NEAR = CLAIMS
 ACCURACY = "accuracy.in_context"
 SEEDS = {"quick": 3}  # trainings of full models are long
-STEPS = {
-    "smoke": (6, 6),
-    "quick": (600, 1200),
-    "paper": (1000, 1000),
-}  # 2 layers on random triggers take longer
+STEPS = {"smoke": (6, 6), "quick": (300, 700), "paper": (1000, 1000)}  # fixed and random triggers
 LEAST: dict[Triggers, float] = {"fixed": 0.99, "random": 0.95}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from math import log, nan
 from typing import Any
 
+from engram.errors import EngramError
 from engram.experiments import Scale
 from engram.experiments.birth import PAPER, SIZES, sgd, split
 from engram.learning import Plan
@@ -88,8 +89,11 @@ def figure(records: Sequence[Record]) -> Any:
 
 
 def schedule(spec: Train) -> str:
-    frozen = tuple(sorted(spec.plan.frozen_until))
-    return next(name for name, names in SCHEDULES.items() if tuple(sorted(names)) == frozen)
+    """The name of the schedule of a training."""
+    for name, frozen in SCHEDULES.items():
+        if set(frozen) == set(spec.plan.frozen_until):
+            return name
+    raise EngramError(f"no schedule of Fig. 3 freezes {', '.join(spec.plan.frozen_until)}")
 
 
 def _claim(id: str, *measures: Measure) -> Claim:

@@ -11,7 +11,8 @@ from math import log
 from typing import Any
 
 from engram.experiments.birth import PAPER, split
-from engram.experiments.birth.fig4_left import law, specs
+from engram.experiments.birth.fig4_left import law
+from engram.experiments.birth.fig4_left import trainings as specs
 from engram.records import Claim, Measure, Record
 from engram.records.readings import reached
 

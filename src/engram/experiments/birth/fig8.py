@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from engram.errors import EngramError
 from engram.experiments import Scale
-from engram.experiments.birth import PAPER, SIZES, sgd
+from engram.experiments.birth import PAPER, SIZES, Groups, sgd
 from engram.learning import Plan
 from engram.models import Simplified
 from engram.records import Claim, Measure, Record, Train
@@ -124,6 +125,8 @@ def at_fixed_rate(records: Sequence[Record]) -> Runs:
 def at_tuned_rate(records: Sequence[Record]) -> Runs:
     """For each width the reported seeds at the rate that was best on the tuning seeds."""
     best = {d: max(means, key=lambda rate: means[rate]) for d, means in tuning(records).items()}
+    if not best:
+        raise EngramError(f"none of these records has a tuning seed ({', '.join(map(str, TUNING_SEEDS))})")
     return _by_width([r for r in records if r.train.seed not in TUNING_SEEDS and rate(r) == best[width(r)]])
 
 
@@ -137,7 +140,7 @@ def tuning(records: Sequence[Record]) -> dict[int, dict[float, float]]:
 
 
 def _by_width(records: Sequence[Record]) -> Runs:
-    found: Runs = {}
+    found = Groups()
     for record in records:
         found.setdefault(width(record), []).append(record)
     return found

@@ -1,0 +1,84 @@
+"""Fields set otherwise: each goes where it belongs, and what an experiment cannot read is drawn as it is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram import api
+from engram.errors import EngramError
+from engram.experiments import find
+from engram.models import Layer, Transformer
+from engram.records import Check, Spec, Train
+from engram.records.shelf import all_records
+from engram.records.spec import all_with_settings, with_settings
+
+
+def test_whole_numbers_count_into_tuples(tiny: Callable[..., Train]) -> None:
+    """A field of one layer, a layer, one name of many; everything else stays as it was."""
+    model = Transformer(d=12, layers=(Layer(), Layer(feed_forward="linear")))
+    spec = tiny(trained=("E", "U")).model_copy(update={"model": model})
+    assert with_settings(spec, {"model.layers.1.heads": 3}) == spec.model_copy(
+        update={"model": Transformer(d=12, layers=(Layer(), Layer(heads=3, feed_forward="linear")))}
+    )
+    assert with_settings(spec, {"model.layers.0": {"heads": 2}}).model == Transformer(  # type: ignore[union-attr]
+        d=12, layers=(Layer(heads=2), Layer(feed_forward="linear"))
+    )
+    changed = with_settings(spec, {"plan.trained.1": "W_O2"})
+    assert changed.plan.trained == ("E", "W_O2")  # type: ignore[union-attr]
+    assert with_settings(changed, {"plan.trained.1": "U"}) == spec
+
+
+def test_a_setting_goes_to_the_specs_that_have_its_field(tiny: Callable[..., Train]) -> None:
+    """Trainings beside Checks: refused is only what none of them has, by the one that knows most of it."""
+    some, none = tiny(trained=("W_O2",), frozen_until={"W_O2": 2}), tiny(seed=1)
+    check = Check(law="bigram.floor_levels", sizes={"K": 1, "T": 10}, draws=5)
+    specs: list[Spec] = [check, some, none]
+    fewer = all_with_settings(specs, {"plan.steps": 5, "draws": 3})
+    assert fewer == [with_settings(check, {"draws": 3}), *(with_settings(s, {"plan.steps": 5}) for s in (some, none))]
+    assert {spec.seed for spec in all_with_settings(specs, {"seed": 7})} == {7}
+    assert all_with_settings(specs, {}) == specs
+    assert all_with_settings(specs, {"sizes.K": 2})[0] == with_settings(check, {"sizes.K": 2})
+    later = all_with_settings(specs, {"plan.frozen_until.W_O2": 4})
+    assert later == [check, with_settings(some, {"plan.frozen_until.W_O2": 4}), none]
+    assert all_with_settings([check, none], {"plan.frozen_until.W_O2": 4})[1] != none  # a dict takes new names
+    for setting, says in [
+        ("plan.stps", r"^plan\.stps: no such field in Plan; did you mean steps"),
+        ("plam.steps", r"^--set plam\.steps: no such field; "),
+        ("task.k", r"^task\.k: no such field in Bigram; did you mean K"),
+        ("task.revision", "no field of a Spec"),
+    ]:
+        with pytest.raises(EngramError, match=says):
+            all_with_settings(specs, {setting: 5})
+
+
+def test_a_setting_that_only_some_runs_have(home: Path) -> None:
+    """Trainings beside Checks: plan.steps is for the first, and what none has is refused before anything runs."""
+    specs = api.specs_of(find("birth.fig2"), "smoke", 1, {"plan.steps": 5})
+    assert [spec.steps for spec in specs] == [5, 5, 5, 5, 16, 16]
+    with pytest.raises(EngramError, match=r"^plan\.stps: no such field in Plan; did you mean steps\?"):
+        api.run("birth.fig2", "smoke", settings={"plan.stps": 5})
+    assert all_records(home) == []
+
+
+OTHERWISE: list[tuple[str, dict[str, Any], int]] = [  # claims or figures of an experiment that do not fit its records
+    ("birth.fig3", {"plan.frozen_until": {}}, 1),
+    ("birth.fig3", {"plan.frozen_until": {"W_O2": 3, "W_K1": 3}}, 1),
+    ("birth.fig4-left", {"task.K": 1, "task.triggers": "random", "task.offset": 0}, 1),
+    ("birth.fig4-center", {"task.outputs": "uniform", "tests": {}}, 1),
+    ("birth.fig7", {"plan.at_end": []}, 1),
+    ("birth.fig10", {"plan.loss": "global", "model.layers.1.heads": 2}, 1),
+    ("birth.fig11", {"plan.at_end": [], "model.layers.0.heads": 2}, 1),
+    ("birth.fig9", {"sizes.d": 16}, 0),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "figures"), OTHERWISE, ids=[f"{name} {s}" for name, s, _ in OTHERWISE])
+def test_fields_set_otherwise_leave_plain_curves(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, settings: dict[str, Any], figures: int
+) -> None:
+    """No claims, and a figure for each kind of training; a Check has no curves."""
+    monkeypatch.setattr(api, "_save", lambda figures: [Path(stem) for stem in figures])
+    result = api.run(name, "smoke", settings=settings)
+    assert (result.claims, len(result.figures), len(result.records)) == ([], figures, 1)

@@ -60,6 +60,7 @@ ONE_RUN = """
 import sys, torch
 from pathlib import Path
 from engram.execute import execute
+from engram.experiments import find
 torch.set_num_threads(1)
 execute(find("birth.joint").specs("smoke", [int(sys.argv[1])])[0], Path(sys.argv[2]))
 """

@@ -175,7 +175,9 @@ def run_id(spec: Spec) -> str:
 
 
 def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
-    """The Spec with dotted fields replaced: {"task.K": 3, "model.layers.0.heads": 2}."""
+    """The Spec with dotted fields replaced: {"task.K": 3, "model.layers.0.heads": 2}; without any, the Spec itself."""
+    if not settings:
+        return spec
     data = encode(spec)
     for path, value in settings.items():
         _set(data, path.split("."), value, path)

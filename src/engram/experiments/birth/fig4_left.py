@@ -91,8 +91,9 @@ def by_law(records: Sequence[Record]) -> tuple[dict[str, list[Record]], dict[str
     """Trainings by data law, and the floor of the global loss under each."""
     runs = split([record for record in records if isinstance(record.spec, Train)], law)
     T = next(iter(runs.values()))[0].train.task.T
-    known = {run_id(record.spec): record.rows[0]["floor"] for record in records if isinstance(record.spec, Check)}
-    return runs, {name: known[run_id(_floor(T, DATA[name]))] for name in runs}
+    names = {run_id(_floor(T, fields)): name for name, fields in DATA.items()}
+    checks = [record for record in records if isinstance(record.spec, Check)]
+    return runs, {names[run_id(record.spec)]: record.rows[0]["floor"] for record in checks}
 
 
 def law(spec: Train) -> str:

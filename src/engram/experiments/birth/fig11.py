@@ -68,7 +68,7 @@ class Effects:
     @property
     def top(self) -> float:
         """The part of the whole layer's effect that the top head alone accounts for."""
-        return max(self.heads) / self.together
+        return max(self.heads) / self.together if self.together else nan
 
     @property
     def shares(self) -> np.ndarray:

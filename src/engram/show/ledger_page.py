@@ -41,8 +41,8 @@ def _head(claims: Sequence[dict[str, Any]]) -> str:
     example = {"predicted": (0.0, 1.0), "interval": (0.55, 0.95), "measured": 0.75}
     return (
         "<h1>Ledger</h1>\n"
-        '<p class="lead">Sentences of papers made checkable. Each states before the run in which band its numbers '
-        "must lie; each is decided from records.</p>\n"
+        '<p class="lead">Sentences of papers made checkable. Each has a band in which its numbers must lie and '
+        "is decided from records. LOG.md names the bands and forms that were set after a first look at numbers.</p>\n"
         f'<p class="legend">{plot(example)}<span>shaded: the predicted band; line: 95 % interval; dot: measured. '
         "A claim agrees when every interval lies inside its band, disagrees when one lies outside.</span></p>\n"
         f"{'' if claims else '<p>No claims.</p>'}"

@@ -3,7 +3,7 @@
 The simplified model with W_F, loss on all tokens, K=3 random triggers, uniform outputs, lr 1: the uniform trainings of
 birth.fig4-center. W_F reads what the induction head wrote, so it takes over part of W_O2's work and both leave the
 estimates that the probes look for. At the end `attribution` tells where right answers come from, and `preference` whom
-the model believes (engram.probes.attribution): "unless its token is likely" is read as following it less by 0.1 there.
+the model believes (engram.probes.attribution).
 
     engram run birth.fig4-right --seeds 10
 """
@@ -43,7 +43,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     yield _claim(
         "birth.preference",
         Measure.over_seeds("its token unlikely under π_b: follows the head minus the bigram", _prefers(rates), low=0),
-        Measure.over_seeds("follows the head: its token unlikely minus second or third under π_b", unless, low=0.1),
+        Measure.over_seeds("follows the head: its token unlikely minus second or third under π_b", unless, low=0),
     )
 
 

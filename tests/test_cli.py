@@ -349,5 +349,5 @@ def test_a_terminal_sees_the_live_view(home: Path, seeds: str) -> None:
     except OSError:  # the terminal closes with the process
         assert process.wait() == 0
     os.close(master)
-    assert (b"in-context accuracy" if seeds == "1" else b"seed 2") in drawn
+    assert (b"in-context accuracy" if seeds == "1" else b"of 3 trainings over") in drawn
     assert b"\x1b[" in drawn

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claims import CLAIMS, ENTRIES
+from engram import api
 from engram.cli import main
 from engram.experiments import find, names
-from engram.ledger import OTHER, PAPERS, TALKS, Entry, markdown, paper_of
+from engram.ledger import OTHER, PAPERS, TALKS, Entry, markdown, missing_specs, paper_of
 from engram.records.files import COMMITTED
 from engram.show.claims import STATES, state, tally
 from engram.show.ledger_page import page, plot
@@ -113,3 +114,22 @@ def test_command_writes_the_page(home: Path, capsys: Any, monkeypatch: pytest.Mo
     assert Path("c.html").read_text() == page(bare, "the committed records", f"{command} --committed")
     assert "is a folder" in run("--html", "new")
     assert "choose one" in run("--html", "l.html", "--markdown")
+
+
+@pytest.mark.parametrize(("options", "asked"), [((), 0), (("--anew",), 30)], ids=["committed", "anew"])
+def test_verify_runs_what_has_no_record(
+    options: tuple[str, ...], asked: int, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """With --anew committed records do not count: neither as run nor in what is told."""
+    ran: list[Any] = []
+    monkeypatch.setattr(api, "run_specs", lambda specs, watch: ran.extend(specs))
+    with pytest.raises(SystemExit) as end:
+        main(["verify", "birth.fig9", "--json", *options])
+    (claim,) = json.loads(capsys.readouterr().out)["claims"]
+    assert (len(ran), claim["verdict"], end.value.code) == (asked, "missing" if asked else "agrees", int(bool(asked)))
+
+
+def test_specs_that_experiments_share_are_missing_once() -> None:
+    shared = missing_specs([find("birth.fig4-left"), find("birth.fig5")], "quick", [])
+    assert shared == missing_specs([find("birth.fig4-left")], "quick", [])
+    assert len(shared) == 5 * 8 + 5

@@ -74,7 +74,7 @@ def run(
     """Run an experiment (or a user's file): finished records are reused, part-done ones resumed."""
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size = known_scale(scale)
-    records = _run_records(specs_of(experiment, size, seeds, settings), device, watch, path)
+    records = run_specs(specs_of(experiment, size, seeds, settings), device, watch, path)
     claims, figures = _read_off(experiment, records, size, settings)
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
     names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
@@ -90,7 +90,10 @@ def specs_of(experiment: Experiment, scale: Scale, seeds: int | Iterable[int], s
     return all_with_settings(experiment.specs(scale, chosen), settings)
 
 
-def _run_records(specs: Sequence[Spec], device: str, watch: Watch, path: str) -> list[Record]:
+def run_specs(
+    specs: Sequence[Spec], device: str = "auto", watch: Watch = unwatched, path: str = "auto"
+) -> list[Record]:
+    """The records of Specs, of one experiment or of many: as many at a time as there are cores."""
     chosen, _ = choose_device(device)
     with watch(specs) as on_row:
         return run_all(specs, home(), chosen, on_row, path)
@@ -162,7 +165,7 @@ def birth(
     from engram.show.save import figure_paths
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
-    (record,) = records = _run_records(_birth_specs(experiment, fresh), device, watch, path)
+    (record,) = records = run_specs(_birth_specs(experiment, fresh), device, watch, path)
     claims = [entry.to_json() for entry in entries_of(experiment, records, "quick")]
     report = home() / "reports" / f"{record.id}.html"
     figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]

@@ -133,18 +133,23 @@ def run(
 
 
 @app.command
-def verify(*names: str, scale: str = "quick", json: bool = False) -> int:
-    """Run what is missing and print the ledger. Exit code 1 if a verdict differs from the committed ledger."""
+def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = False) -> int:
+    """Run what is missing and print the ledger. Exit code 1 if a verdict differs from the committed ledger.
+
+    Parameters
+    ----------
+    anew
+        Trust no committed record: run here whatever has not run here.
+    """
     from engram import api, experiments
-    from engram.ledger import ledger, missing_seeds
+    from engram.ledger import ledger, missing_specs
     from engram.records.files import COMMITTED, home
 
-    chosen = list(experiments.matching(names))
-    for experiment, missing in missing_seeds(chosen, scale, [home(), COMMITTED]):
-        if missing:
-            watch = watched(f"{experiment.name}, {scale} scale", "auto")
-            api.run(experiment.name, scale, missing, watch=watch)
-    entries = _entries(names, [home(), COMMITTED])
+    chosen, homes = list(experiments.matching(names)), [home()] if anew else [home(), COMMITTED]
+    missing = missing_specs(chosen, scale, homes)
+    if missing:
+        api.run_specs(missing, watch=watched(f"{' '.join(names) or 'all'}, {scale} scale", "auto"))
+    entries = _entries(names, homes)
     _print_ledger(entries, json)
     committed = {entry.id: entry.verdict for entry in ledger(chosen, [COMMITTED])}
     changed = [e.id for e in entries if committed[e.id] not in ("missing", e.verdict)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from engram.errors import EngramError
 from engram.experiments import Experiment, Scale, known_scale
-from engram.records import Claim, Measure, Record
+from engram.records import Claim, Measure, Record, Spec
 from engram.records.files import replace, writing_to
 from engram.records.shelf import all_records
 from engram.records.spec import run_id
@@ -152,17 +152,12 @@ def _decided(experiment: Experiment, index: Index) -> list[Entry]:
     return entries_of(experiment, [index[id] for id in wanted], scale, diverged)
 
 
-def missing_seeds(
-    experiments: Iterable[Experiment], scale: str, homes: Sequence[Path]
-) -> list[tuple[Experiment, list[int]]]:
-    """For each experiment the seeds that must still run for this scale to have enough; stale records do not count."""
+def missing_specs(experiments: Iterable[Experiment], scale: str, homes: Sequence[Path]) -> list[Spec]:
+    """What must still run for each experiment to have enough seeds at this scale; stale records do not count."""
     size = known_scale(scale)
-    fresh = {id: record for id, record in _index(homes).items() if not record.stale}
-    ended = {experiment: _ended_seeds(experiment, size, fresh) for experiment in experiments}
-    return [
-        (experiment, [seed for seed in range(experiment.least_seeds(size)) if seed not in there])
-        for experiment, there in ended.items()
-    ]
+    fresh = {id for id, record in _index(homes).items() if not record.stale}
+    wanted = [spec for e in experiments for spec in e.specs(size, range(e.least_seeds(size)))]
+    return [spec for id, spec in {run_id(spec): spec for spec in wanted}.items() if id not in fresh]
 
 
 def _ended_seeds(experiment: Experiment, scale: Scale, index: Index) -> dict[int, bool]:

@@ -18,6 +18,7 @@ from engram.show.progress import Progress, clock
 
 SECONDS_BETWEEN_LINES = 10.0
 BAR = 32
+FEW = 10  # runs; of more than these nobody reads every birth
 
 
 class View:
@@ -43,7 +44,8 @@ class View:
     def see(self, spec: Spec, row: Row) -> None:
         run = self.runs[run_id(spec)]
         prefix = f"seed {spec.seed}: " if len(self.runs) > 1 else ""
-        for sentence in run.see(row):
+        news = run.see(row)
+        for sentence in news if len(self.runs) <= FEW else ():
             self.console.print(f"  [bold green]●[/] {prefix}{sentence}", highlight=False)
         if not isinstance(spec, Train):
             return  # a Check is over before a person could read a line about it
@@ -57,8 +59,13 @@ class View:
             self._spoke = now
 
     def _picture(self) -> RenderableType:
+        """A single run as bars; of many how many are over, and a line for each that is under way."""
         if len(self.runs) > 1:
-            return Group(*(Text(f"seed {run.spec.seed}  {line(run)}") for run in self.runs.values()))
+            runs = [run for run in self.runs.values() if isinstance(run.spec, Train)]
+            over = sum(run.step == run.spec.steps for run in runs)
+            under_way = [run for run in runs if run.latest and run.step < run.spec.steps]
+            told = [f"seed {run.spec.seed}  {line(run)}" for run in under_way]
+            return Group(*map(Text, [f"{over} of {len(runs)} trainings over", *told]))
         (run,) = self.runs.values()
         return Group(_bars(run), Text(f"  {line(run)}", style="dim"))
 

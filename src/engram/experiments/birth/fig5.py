@@ -3,7 +3,7 @@
 The same trainings as birth.fig4-left. The paper's guess: few or rare triggers slow down W_O2, because fewer output
 tokens are seen; random triggers slow down the key matrices, because more triggers must be stored.
 
-    engram run birth.fig5 --seeds 5
+    engram run birth.fig5 --seeds 8
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from math import log
 from typing import Any
 
 from engram.experiments.birth import PAPER, split
-from engram.experiments.birth.fig4_left import law
+from engram.experiments.birth.fig4_left import SEEDS, law
 from engram.experiments.birth.fig4_left import trainings as specs
 from engram.records import Claim, Measure, Record
 from engram.records.readings import reached
 
-__all__ = ["CLAIMS", "SOURCE", "TIMES", "claims", "figure", "specs"]
+__all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
 TIMES = "the runs of birth.fig4-left: quick 2 min a seed, paper 22 min a seed on 2 cores"
 SOURCE = f"{PAPER}, Fig. 5"

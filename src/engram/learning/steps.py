@@ -1,0 +1,196 @@
+r"""Three population steps: W_O2, then W_K2, then W_K1 (Theorem 3), computed exactly from a finite law of sequences.
+
+The architecture is that of Appendix B.3; what a step does not learn is as at the beginning: attention is uniform.
+
+    step 1   x = (1/T) Σ_t W_V2 (x_t0 + x_t1)                             the label reads U W_O2 x
+    step 2   values and query x_t0 = e_{z_t} + p_t, keys x_t1 = (1/t) Σ_{s≤t} Φ1 x_s0            Lemma 4
+    step 3   layer 1 attends by positions and writes tokens; the second softmax is linear        Lemma 5
+
+With orthonormal embeddings a population gradient does not change under relabelling, so patterns of sequences suffice:
+`relabelled` averages over all ways to name their tokens. Other embeddings need samples.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from engram.embeddings import directions
+from engram.tasks.second_visit import Law, SecondVisit
+from engram.theory.gradients import first_layer, lemma4_gradient, lemma5_gradient, second_layer, surprise
+
+Matrix = Float[Tensor, "d d"]
+AT_ONCE = 2**24  # numbers in a part of the data
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Embeddings and remappings, as they stay in all three steps; `tokens` are the axes that relabelling permutes."""
+
+    E: Float[Tensor, "N d"]
+    P: Float[Tensor, "T d"]
+    U: Float[Tensor, "N d"]
+    Phi1: Matrix
+    W_V2: Matrix
+    tokens: tuple[slice, ...] = ()
+
+    @classmethod
+    def orthonormal(cls, N: int, T: int) -> "Embedded":
+        """e_z, p_t, Φ1 e_z and Φ1 p_t are the axes of R^{2(N+T)}; u_k is the axis of e_k, and W_V2 = I."""
+        axes = torch.eye(2 * (N + T), dtype=torch.float64)
+        Phi1 = torch.zeros_like(axes)
+        Phi1[N + T :, : N + T] = axes[: N + T, : N + T]
+        return cls(axes[:N], axes[N : N + T], axes[:N], Phi1, axes, (slice(0, N), slice(N + T, 2 * N + T)))
+
+    @classmethod
+    def random(cls, N: int, T: int, d: int, seed: int) -> "Embedded":
+        """All entries N(0, 1/d)."""
+        rows = {"E": N, "P": T, "U": N, "Phi1": d, "W_V2": d}
+        drawn = (directions("gaussian/d", n, d, seed, f"steps.{name}", torch.float64) for name, n in rows.items())
+        return cls(*drawn)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the three steps wrote; W_K1 and W_K2 have the key on the left, as in Appendix B."""
+
+    W_O2: Matrix
+    W_K2: Matrix
+    W_K1: Matrix
+
+
+def three_steps(embedded: Embedded, law: Law, rate: float = 1.0) -> Steps:
+    """One step on each matrix from zero, in the order of Theorem 3; `rate` is that of the first step.
+
+    The first rate decides how far p̂ is from 1/N in steps 2 and 3; the others only scale what is written.
+    """
+    W_O2 = rate * step_output(embedded, law)
+    W_K2 = step_trigger(embedded, law, W_O2)
+    return Steps(W_O2, W_K2, step_previous(embedded, law, W_O2, W_K2))
+
+
+def step_output(embedded: Embedded, law: Law) -> Matrix:
+    """−∇ at W_O2 = 0 (Eq. 15)."""
+
+    def part(tokens: Int[Tensor, "A T"], p_joint: Float[Tensor, "A N"]) -> Matrix:
+        x0 = embedded.E[tokens] + embedded.P
+        x = (x0 + _average(x0 @ embedded.Phi1.T)).mean(1) @ embedded.W_V2.T
+        return embedded.U.T @ surprise(torch.zeros_like(p_joint), p_joint).T @ x
+
+    return relabelled(_summed(embedded, law, part), embedded.tokens[:1], embedded.tokens)
+
+
+def step_trigger(embedded: Embedded, law: Law, W_O2: Matrix) -> Matrix:
+    """−∇ at W_K2 = 0 (Eq. 17, with the keys and values of Eq. 21)."""
+    Phi2 = W_O2 @ embedded.W_V2
+
+    def part(tokens: Int[Tensor, "A T"], p_joint: Float[Tensor, "A N"]) -> Matrix:
+        x0 = embedded.E[tokens] + embedded.P
+        return -lemma4_gradient(x0, _average(x0 @ embedded.Phi1.T), embedded.U, Phi2, p_joint)
+
+    return relabelled(_summed(embedded, law, part), embedded.tokens[1:], embedded.tokens[:1])
+
+
+def step_previous(embedded: Embedded, law: Law, W_O2: Matrix, W_K2: Matrix) -> Matrix:
+    """−∇ at W_K1 = 0 (section B.3.3)."""
+    Phi2 = W_O2 @ embedded.W_V2
+
+    def part(tokens: Int[Tensor, "A T"], p_joint: Float[Tensor, "A N"]) -> Matrix:
+        X = embedded.E[tokens]
+        return -lemma5_gradient(X, embedded.P, embedded.U, embedded.Phi1, Phi2, W_K2, p_joint)
+
+    return _summed(embedded, law, part)  # positions have no labels to change
+
+
+def _average(x: Float[Tensor, "A T d"]) -> Float[Tensor, "A T d"]:
+    """What uniform attention reads: (1/t) Σ_{s≤t} x_s."""
+    return x.cumsum(1) / torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None]
+
+
+def _summed(embedded: Embedded, law: Law, part: Callable[[Tensor, Tensor], Matrix]) -> Matrix:
+    """A gradient over the whole law, a few sequences at a time."""
+    N, (A, T) = len(embedded.E), law.tokens.shape
+    total = torch.zeros_like(embedded.Phi1)
+    for rows in np.array_split(np.arange(A), -(-A * T * embedded.E.shape[1] // AT_ONCE)):
+        p_joint = torch.zeros(len(rows), N, dtype=torch.float64)
+        p_joint[torch.arange(len(rows)), torch.from_numpy(law.labels[rows])] = torch.from_numpy(law.p[rows])
+        total += part(torch.from_numpy(law.tokens[rows]), p_joint)
+    return total
+
+
+def relabelled(M: Matrix, rows: tuple[slice, ...], columns: tuple[slice, ...]) -> Matrix:
+    """The mean of M over all relabellings, which permute the axes of each slice alike. Without slices M itself."""
+    found = M.clone()
+    for axes in rows:
+        found[axes] = found[axes].mean(0)
+    for axes in columns:
+        found[:, axes] = found[:, axes].mean(1, keepdim=True)
+    for i in rows:
+        for j in columns:
+            found[i, j] = _two_numbers(M[i, j])
+    return found
+
+
+def _two_numbers(block: Float[Tensor, "N N"]) -> Float[Tensor, "N N"]:
+    """The mean of the diagonal on the diagonal, that of the rest elsewhere."""
+    N, diagonal = len(block), block.trace() / len(block)
+    off = (block.sum() - block.trace()) / max(1, N * (N - 1))
+    return off + (diagonal - off) * torch.eye(N, dtype=block.dtype)
+
+
+def scores(embedded: Embedded, steps: Steps) -> dict[str, Float[Tensor, "n m"]]:
+    """Row by row what competes: u_k for each e_j, Φ1 e_i for each query e_j, p_s for each p_t."""
+    E, P, U = embedded.E, embedded.P, embedded.U
+    return {
+        "W_O2": E @ embedded.W_V2.T @ steps.W_O2.T @ U.T,
+        "W_K2": (E @ embedded.Phi1.T @ steps.W_K2 @ E.T).T,
+        "W_K1": (P @ steps.W_K1 @ P.T).T,
+    }
+
+
+def recalls(found: dict[str, Float[Tensor, "n m"]]) -> dict[str, float]:
+    """Share of right answers of each memory; W_K1 must answer t−1 for t = 2 … T."""
+    T = len(found["W_K1"])
+    wanted = {name: torch.arange(len(found[name])) for name in ("W_O2", "W_K2")}
+    right = {name: found[name].argmax(1) == answer for name, answer in wanted.items()}
+    right["W_K1"] = found["W_K1"][1:].argmax(1) == torch.arange(T - 1)
+    return {name: float(hits.double().mean()) for name, hits in right.items()}
+
+
+def accuracy(embedded: Embedded, steps: Steps, law: Law, sharpness: float) -> float:
+    """Probability that the label has the largest logit."""
+    right = 0.0
+    for rows in np.array_split(np.arange(len(law.p)), 1 + law.tokens.size * embedded.E.shape[1] // AT_ONCE):
+        answers = sharpened(embedded, steps, law.tokens[rows], sharpness).argmax(1).numpy()
+        right += float(law.p[rows] @ (answers == law.labels[rows]))
+    return right
+
+
+def sharpened(
+    embedded: Embedded, steps: Steps, tokens: Int[np.ndarray, "A T"], sharpness: float
+) -> Float[Tensor, "A N"]:
+    """Logits when both key matrices are scaled up: a score of `sharpness` between the best key and the mean of keys."""
+    W_K1, W_K2 = (W * sharpness / _spread(W, *ends) for W, ends in _keys(embedded, steps))
+    X = embedded.E[torch.from_numpy(tokens)]
+    Z = first_layer(W_K1, X, embedded.P, embedded.Phi1)
+    return second_layer(W_K2, X, Z, embedded.U, steps.W_O2 @ embedded.W_V2)
+
+
+def _keys(embedded: Embedded, steps: Steps) -> Iterator[tuple[Matrix, tuple[Tensor, Tensor]]]:
+    yield steps.W_K1, (embedded.P, embedded.P)
+    yield steps.W_K2, (embedded.E @ embedded.Phi1.T, embedded.E)
+
+
+def _spread(W: Matrix, keys: Tensor, queries: Tensor) -> float:
+    """How far the best key of a query lies above the mean key, in the mean over queries."""
+    table = keys @ W @ queries.T
+    return float((table.amax(0) - table.mean(0)).mean())
+
+
+def sampled(task: SecondVisit, seed: int, step: int, n: int) -> Law:
+    """n fresh sequences as a finite law."""
+    batch = task.sample(seed, step, n)
+    return Law(batch.tokens, batch.targets[:, -1], np.full(n, 1 / n))

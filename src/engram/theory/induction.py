@@ -1,0 +1,110 @@
+r"""Theorem 3 in closed form: what three population steps write, by the law of t_q alone (Appendix B.3).
+
+Data are those of `engram.tasks.second_visit`, embeddings orthonormal, predictions p̂ = 1/N, all step sizes 1. Given t_q
+the free tokens are uniform on all tokens but q, so every expectation is a sum over t_q. Two facts make it short:
+
+    Σ_t (x_t1 − x̄_1) = 0      so p̂ = 1/N drops out of step 2: only 1{z_t = y} is left
+    Σ_i x_t1[i] = 1           so each column of step 2 sums to 0: off-diagonal = −diagonal/(N−1), exactly
+
+Positions count from 1 in formulas and from 0 in arrays. x_t1 = (1/t) Σ_{s≤t} Φ1 e_{z_s} is what layer 1 writes at t.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from engram.tasks.second_visit import SecondVisit
+
+Table = Float[np.ndarray, "places T"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Expectations given t_q, one row for each place of the trigger.
+
+    is_output    P(z_t = y)
+    is_trigger   1{z_t = q}
+    share        x_t1[q]: the share of the trigger in what layer 1 writes
+    """
+
+    is_output: Table
+    is_trigger: Table
+    share: Table
+
+    @classmethod
+    def of(cls, task: SecondVisit) -> "Given":
+        places, T = np.arange(task.places), task.T
+        is_trigger, is_output = np.zeros((len(places), T)), np.full((len(places), T), 1 / (task.N - 1))
+        is_trigger[places, places] = is_trigger[:, -1] = 1
+        is_output[is_trigger == 1] = 0
+        is_output[places, places + 1] = 1
+        if task.pairs == "natural":  # the last place: o = q, and no free token is either
+            is_output[-1] = is_trigger[-1]
+        return cls(is_output, is_trigger, is_trigger.cumsum(1) / np.arange(1, T + 1))
+
+
+def tau(task: SecondVisit) -> float:
+    """τ = E[Σ_{t≥t_o} 1/t] of Eq. 16: how long the output stays in what layer 1 writes."""
+    inverse = 1 / np.arange(1, task.T + 1)
+    t_o = np.arange(task.places) + 1
+    return float(np.mean([inverse[t:].sum() for t in t_o]))
+
+
+def gamma(T: int) -> float:
+    """γ_T = E[1/t_o − (1/T) Σ_{t≥t_o−1} 1/t − 1/T²] for o ≠ q: the signal of step 2."""
+    inverse = 1 / np.arange(1, T + 1)
+    return float(np.mean([inverse[t_q + 1] - inverse[t_q:].sum() / T - 1 / T**2 for t_q in range(T - 2)]))
+
+
+def centred(values: Table) -> Table:
+    return values - values.mean(1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A table of scores that does not change under relabelling: one number on its diagonal, one off it."""
+
+    diagonal: float
+    off: float
+
+    @property
+    def gap(self) -> float:
+        return self.diagonal - self.off
+
+
+def output_memory(task: SecondVisit) -> tuple[Scores, Scores]:
+    """Step 1, exactly: u_kᵀ W_O2 W_V2 e_j, and the same with Φ1 e_j for e_j.
+
+    u_kᵀ W_O2 W_V2 e_j = E[(1{y=k} − 1/N) n_j]/T with n_j the visits of j; Φ1 e_j weighs a visit at s by Σ_{t≥s} 1/t.
+    """
+    given = Given.of(task)
+    weight = (1 / np.arange(1, task.T + 1))[::-1].cumsum()[::-1]
+    return _of_visits(task, given.is_output.sum(1).mean()), _of_visits(task, (given.is_output @ weight).mean())
+
+
+def _of_visits(task: SecondVisit, of_output: float) -> Scores:
+    """The scores when a sequence has weight T in all, `of_output` of it on the output."""
+    diagonal = (of_output - task.T / task.N) / (task.N * task.T)
+    return Scores(float(diagonal), float(-diagonal / (task.N - 1)))
+
+
+def trigger_memory(task: SecondVisit) -> Scores:
+    """Step 2, exactly: (Φ1 e_i)ᵀ W_K2 e_j = (1/NT) · gap of step 1 · E[Σ_t 1{z_t=y} (x_t1 − x̄_1)[i] | q=j]."""
+    given, (first, _) = Given.of(task), output_memory(task)
+    signal = (given.is_output * centred(given.share)).sum(1).mean()
+    diagonal = first.gap * signal / (task.N * task.T)
+    return Scores(float(diagonal), float(-diagonal / (task.N - 1)))
+
+
+def previous_memory(task: SecondVisit) -> Float[np.ndarray, "T T"]:
+    """Step 3, exactly: [s, t] is p_sᵀ W_K1 p_t, where layer 1 attends by positions and writes tokens.
+
+    (1/Tt) · gaps of steps 1 and 2 · E[(1{z_t=y} − mean over t) (1{z_s=q} − mean over s ≤ t)] for s ≤ t, else 0.
+    """
+    given, (first, _), second = Given.of(task), output_memory(task), trigger_memory(task)
+    t = np.arange(1, task.T + 1)
+    until = np.triu(np.ones((task.T, task.T)))  # [s, t]: s ≤ t
+    seen = given.is_trigger[:, :, None] - given.is_trigger.cumsum(1)[:, None, :] / t
+    both = (centred(given.is_output)[:, None, :] * seen * until).mean(0)
+    return first.gap * second.gap * both / (task.T * t)

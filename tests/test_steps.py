@@ -1,0 +1,111 @@
+"""Three population steps: patterns equal all sequences, closed forms equal patterns, samples come near."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engram.learning.steps import (
+    Embedded,
+    accuracy,
+    recalls,
+    relabelled,
+    sampled,
+    scores,
+    sharpened,
+    step_output,
+    step_previous,
+    step_trigger,
+    three_steps,
+)
+from engram.tasks.second_visit import Law, SecondVisit
+from engram.theory.induction import Scores, output_memory, previous_memory, trigger_memory
+
+PAIRS = ("distinct", "natural")
+SMALL = 1e-6  # a rate so small that p̂ = 1/N to all digits that count
+
+
+def every_sequence(task: SecondVisit) -> Law:
+    """All sequences by name, each pattern's probability shared by its relabellings."""
+    patterns, found = task.patterns(), []
+    for z, y, p in zip(patterns.tokens, patterns.labels, patterns.p, strict=True):
+        ways = list(itertools.permutations(range(task.N), int(max(z.max(), y)) + 1))
+        found += [(np.array(way)[z], way[y], p / len(ways)) for way in ways]
+    tokens, labels, p = zip(*found, strict=True)
+    return Law(np.array(tokens), np.array(labels), np.array(p))
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize(("N", "T"), [(4, 5), (5, 6), (3, 6)])
+def test_patterns_give_the_gradient_of_all_sequences(N: int, T: int, pairs: Any) -> None:
+    task = SecondVisit(N=N, T=T, pairs=pairs)
+    embedded = Embedded.orthonormal(N, T)
+    few = three_steps(embedded, task.patterns(), rate=5.0)
+    unnamed = Embedded(**{name: getattr(embedded, name) for name in ("E", "P", "U", "Phi1", "W_V2")})
+    every = three_steps(unnamed, every_sequence(task), rate=5.0)
+    for name in ("W_O2", "W_K2", "W_K1"):
+        assert torch.allclose(getattr(few, name), getattr(every, name), atol=1e-12, rtol=0), name
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+@pytest.mark.parametrize(("N", "T"), [(3, 5), (20, 8), (200, 7)])
+def test_closed_forms_are_the_steps(N: int, T: int, pairs: Any) -> None:
+    task = SecondVisit(N=N, T=T, pairs=pairs)
+    embedded = Embedded.orthonormal(N, T)
+    steps = three_steps(embedded, task.patterns(), SMALL)
+    found = scores(embedded, steps)
+    through_layer_1 = embedded.E @ embedded.Phi1.T @ embedded.W_V2.T @ steps.W_O2.T @ embedded.U.T
+    assert_two_numbers(found["W_O2"] / SMALL, output_memory(task)[0])
+    assert_two_numbers(through_layer_1 / SMALL, output_memory(task)[1])
+    assert_two_numbers(found["W_K2"] / SMALL, trigger_memory(task))
+    exact = torch.from_numpy(previous_memory(task)).T
+    assert torch.allclose(found["W_K1"] / SMALL**2, exact, rtol=1e-4, atol=1e-4 * float(exact.abs().max()))
+
+
+def assert_two_numbers(table: torch.Tensor, wanted: Scores) -> None:
+    N = len(table)
+    exact = wanted.off + wanted.gap * torch.eye(N, dtype=table.dtype)
+    assert torch.allclose(table, exact, rtol=0, atol=1e-4 * abs(wanted.gap))
+
+
+def test_three_steps_learn_the_induction_head() -> None:
+    """But for a trigger that stands first: position 1 reads itself, so it looks like a successor of the trigger too."""
+    task = SecondVisit(N=100, T=7)
+    embedded, law = Embedded.orthonormal(task.N, task.T), task.patterns()
+    steps = three_steps(embedded, law)
+    assert recalls(scores(embedded, steps)) == {"W_O2": 1, "W_K2": 1, "W_K1": 1}
+    first = law.tokens[:, 0] == law.tokens[:, -1]
+    assert accuracy(embedded, steps, law.where(~first), sharpness=100) > 1 - 1e-9
+    logits = sharpened(embedded, steps, law.tokens[first], sharpness=100)
+    assert torch.allclose(logits[:, 0], logits[:, 1], atol=1e-9 * float(logits.max()))  # q is 0 and o is 1
+
+
+def test_samples_come_near_the_population() -> None:
+    """The mean of 100 samples lies within 4 standard errors of each entry; what was written before is exact."""
+    task = SecondVisit(N=12, T=6)
+    embedded = Embedded.orthonormal(task.N, task.T)
+    unnamed = Embedded(**{name: getattr(embedded, name) for name in ("E", "P", "U", "Phi1", "W_V2")})
+    exact = three_steps(embedded, task.patterns())
+    laws = [sampled(task, 0, step, 1000) for step in range(100)]
+    steps = {
+        "W_O2": [step_output(unnamed, law) for law in laws],
+        "W_K2": [step_trigger(unnamed, law, exact.W_O2) for law in laws],
+        "W_K1": [step_previous(unnamed, law, exact.W_O2, exact.W_K2) for law in laws],
+    }
+    for name, found in steps.items():
+        estimates = torch.stack(found)
+        error = estimates.std(0) / len(found) ** 0.5
+        far = (estimates.mean(0) - getattr(exact, name)).abs() > 4 * error + 1e-15
+        assert not far.any(), name
+
+
+def test_relabelling_is_a_mean_over_permutations() -> None:
+    M = torch.randn(5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    tokens = (slice(1, 4),)
+    mean = torch.zeros_like(M)
+    for way in itertools.permutations(range(1, 4)):
+        order = [0, *way, 4]
+        mean += M[order][:, order] / 6
+    assert torch.allclose(relabelled(M, tokens, tokens), mean, atol=1e-14)

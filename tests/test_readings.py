@@ -251,3 +251,7 @@ def test_records_of_other_trainings_are_named(tmp_path: Path) -> None:
         list(fig8.claims(made))
     with pytest.raises(EngramError, match=r"^none of these records has a tuning seed"):
         fig8.at_tuned_rate([record for record in made if record.train.seed == 0])
+    with pytest.raises(
+        EngramError, match=r"d=16: the tuning seeds choose the rate 3\.2, but the others ran at {12\.8}"
+    ):
+        fig8.at_tuned_rate([r for r in made if r.train.seed in fig8.TUNING_SEEDS or fig8.rate(r) == 12.8])

@@ -2,14 +2,15 @@
 
 W_O2 is trained alone on in-context positions (K=5 random triggers, uniform outputs), for several widths d: at the
 paper's rate 0.2, and at a rate tuned for each width. As published the rate is chosen by its result, but on other seeds:
-for each width the rate with the best mean recall over the run on the two tuning seeds, and only then the reported seeds
-are read at this rate. On the tuning seeds the best rate lay inside the grid for every width, and no run diverged: the
-problem is convex, and too large a rate only keeps the recall low.
+for each width the rate with the best mean recall over the run on the two tuning seeds. Where it is known (TUNED, which
+the claim checks against the tuning seeds) the reported seeds run at this rate only, else at every rate. On the tuning
+seeds the best rate lay inside the grid for every width, and no run diverged: the problem is convex, and too large a
+rate only keeps the recall low.
 
 "A few iterations" is read as fewer than 20 steps to recall 0.9 at the paper's batch, of which a quick run has a few
-steps for this. A slowdown is the log of the steps to recall 0.3, which
-d=32 can reach, at the fixed rate over those at the tuned rate. A narrow run at the fixed rate that does not reach it in
-time counts with its whole length: too small a slowdown, against the claim.
+steps for this. A slowdown is the log of the steps to recall 0.3, which d=32 can reach, at the fixed rate over those at
+the tuned rate. A narrow run at the fixed rate that does not reach it in time counts with its whole length: too small a
+slowdown, against the claim.
 
     engram run birth.fig8 --seeds 10
 """
@@ -42,7 +43,8 @@ RATES = {"smoke": (3.2, 12.8), "quick": (3.2, 6.4, 12.8, 25.6), "paper": (6.4, 1
 WIDTHS = {"smoke": (32, 128), "quick": (32, 64, 128, 256), "paper": (32, 64, 128, 256)}
 STEPS = {"smoke": (3, 2), "quick": (300, 80), "paper": (300, 80)}  # at the fixed rate, at each rate of the grid
 TUNING_SEEDS = (1000, 1001)
-FEW_RATES = (12.8, 25.6, 51.2)
+TUNED: dict[str, dict[int, float]] = {"quick": {32: 12.8, 64: 12.8, 128: 12.8, 256: 6.4}}
+FEW_RATES, FEW_TUNED = (12.8, 25.6, 51.2), 25.6
 LOW, HIGH = 32, 128
 RECALL, FEW_STEPS = "recall.W_O2", 20
 Runs = dict[int, list[Record]]  # by width, seeds in order
@@ -51,12 +53,20 @@ Runs = dict[int, list[Record]]  # by width, seeds in order
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
     untuned, tuned = STEPS[scale]
     fixed = [_train(scale, d, FIXED, untuned, seed) for d in WIDTHS[scale] for seed in seeds]
-    grid = [(d, rate, seed) for d in WIDTHS[scale] for rate in RATES[scale] for seed in (*TUNING_SEEDS, *seeds)]
-    few = [(rate, seed) for rate in FEW_RATES for seed in (*TUNING_SEEDS, *seeds)] if scale == "quick" else []
-    return [
-        *fixed,
-        *(_train(scale, d, rate, tuned, seed) for d, rate, seed in grid),
-        *(_train("paper", HIGH, rate, 30, seed) for rate, seed in few),
+    best = TUNED.get(scale, {})
+    grid = [
+        _train(scale, d, rate, tuned, seed)
+        for d in WIDTHS[scale]
+        for rate, seed in _tuning(RATES[scale], best.get(d), seeds)
+    ]
+    few = _tuning(FEW_RATES, FEW_TUNED, seeds) if scale == "quick" else []
+    return [*fixed, *grid, *(_train("paper", HIGH, rate, 30, seed) for rate, seed in few)]
+
+
+def _tuning(rates: Sequence[float], best: float | None, seeds: Sequence[int]) -> list[tuple[float, int]]:
+    """Every rate on the tuning seeds, and the best on the others; every rate on these too while none is known."""
+    return [(rate, seed) for rate in rates for seed in TUNING_SEEDS] + [
+        (rate, seed) for rate in (rates if best is None else (best,)) for seed in seeds
     ]
 
 
@@ -127,7 +137,12 @@ def at_tuned_rate(records: Sequence[Record]) -> Runs:
     best = {d: max(means, key=lambda rate: means[rate]) for d, means in tuning(records).items()}
     if not best:
         raise EngramError(f"none of these records has a tuning seed ({', '.join(map(str, TUNING_SEEDS))})")
-    return _by_width([r for r in records if r.train.seed not in TUNING_SEEDS and rate(r) == best[width(r)]])
+    reported = [r for r in records if r.train.seed not in TUNING_SEEDS and rate(r) != FIXED]
+    for d in best:
+        ran = {rate(r) for r in reported if width(r) == d}
+        if best[d] not in ran:
+            raise EngramError(f"fig8: d={d}: the tuning seeds choose the rate {best[d]}, but the others ran at {ran}")
+    return _by_width([r for r in reported if rate(r) == best[width(r)]])
 
 
 def tuning(records: Sequence[Record]) -> dict[int, dict[float, float]]:

@@ -22,6 +22,7 @@ from engram.learning.steps import (
 )
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.induction import Scores, output_memory, previous_memory, trigger_memory
+from engram.theory.induction_terms import paper_and_found
 
 PAIRS = ("distinct", "natural")
 SMALL = 1e-6  # a rate so small that p̂ = 1/N to all digits that count
@@ -109,3 +110,28 @@ def test_relabelling_is_a_mean_over_permutations() -> None:
         order = [0, *way, 4]
         mean += M[order][:, order] / 6
     assert torch.allclose(relabelled(M, tokens, tokens), mean, atol=1e-14)
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+def test_the_terms_of_the_appendix_add_up_to_the_steps(pairs: Any) -> None:
+    """Δ^o + Δ^q + Δ^r is what step 2 wrote, A − B − C + D what step 3 wrote at p_{t−1}."""
+    task = SecondVisit(N=30, T=8, pairs=pairs)
+    found = {name: value for name, (_, value) in paper_and_found(task).items()}
+    N, T, (first, _), second = task.N, task.T, output_memory(task), trigger_memory(task)
+    whole = sum(found[f"Δ^{part} along Φ1e_q"] for part in "oqr")
+    assert first.gap * whole / (N * T) == pytest.approx(second.diagonal, rel=1e-10)
+    W_K1 = previous_memory(task)
+    for t in range(2, T + 1):
+        A, B, C, D = (found[f"{letter}, t={t}"] for letter in "ABCD")
+        assert first.gap * second.gap * (A - B - C + D) / (T * t) == pytest.approx(W_K1[t - 2, t - 1], rel=1e-10)
+
+
+@pytest.mark.parametrize("pairs", PAIRS)
+def test_the_paper_is_right_up_to_one_over_N(pairs: Any) -> None:
+    """But for C, which lacks all t_q < t−1; and where o = q is no rare case, for what both visits of q then change."""
+    N = 10_000
+    found = paper_and_found(SecondVisit(N=N, T=8, pairs=pairs))
+    wrong = {name.partition(",")[0].partition(" ")[0] for name, (a, b) in found.items() if abs(a - b) > 5 / N}
+    assert wrong == ({"C"} if pairs == "distinct" else {"A", "C", "Δ^q"})
+    if pairs == "distinct":
+        assert all(abs(a - b) < 5 / N for name, (a, b) in found.items() if "all t_q" in name)

@@ -44,8 +44,7 @@ def test_patterns_give_the_gradient_of_all_sequences(N: int, T: int, pairs: Any)
     task = SecondVisit(N=N, T=T, pairs=pairs)
     embedded = Embedded.orthonormal(N, T)
     few = three_steps(embedded, task.patterns(), rate=5.0)
-    unnamed = Embedded(**{name: getattr(embedded, name) for name in ("E", "P", "U", "Phi1", "W_V2")})
-    every = three_steps(unnamed, every_sequence(task), rate=5.0)
+    every = three_steps(embedded.unnamed(), every_sequence(task), rate=5.0)
     for name in ("W_O2", "W_K2", "W_K1"):
         assert torch.allclose(getattr(few, name), getattr(every, name), atol=1e-12, rtol=0), name
 
@@ -87,13 +86,12 @@ def test_samples_come_near_the_population() -> None:
     """The mean of 100 samples lies within 4 standard errors of each entry; what was written before is exact."""
     task = SecondVisit(N=12, T=6)
     embedded = Embedded.orthonormal(task.N, task.T)
-    unnamed = Embedded(**{name: getattr(embedded, name) for name in ("E", "P", "U", "Phi1", "W_V2")})
     exact = three_steps(embedded, task.patterns())
     laws = [sampled(task, 0, step, 1000) for step in range(100)]
     steps = {
-        "W_O2": [step_output(unnamed, law) for law in laws],
-        "W_K2": [step_trigger(unnamed, law, exact.W_O2) for law in laws],
-        "W_K1": [step_previous(unnamed, law, exact.W_O2, exact.W_K2) for law in laws],
+        "W_O2": [step_output(embedded.unnamed(), law) for law in laws],
+        "W_K2": [step_trigger(embedded.unnamed(), law, exact.W_O2) for law in laws],
+        "W_K1": [step_previous(embedded.unnamed(), law, exact.W_O2, exact.W_K2) for law in laws],
     }
     for name, found in steps.items():
         estimates = torch.stack(found)

@@ -11,7 +11,7 @@ With orthonormal embeddings a population gradient does not change under relabell
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -45,6 +45,10 @@ class Embedded:
         Phi1[N + T :, : N + T] = axes[: N + T, : N + T]
         return cls(axes[:N], axes[N : N + T], axes[:N], Phi1, axes, (slice(0, N), slice(N + T, 2 * N + T)))
 
+    def unnamed(self) -> "Embedded":
+        """The same, but gradients are not averaged over relabellings."""
+        return replace(self, tokens=())
+
     @classmethod
     def random(cls, N: int, T: int, d: int, seed: int) -> "Embedded":
         """All entries N(0, 1/d)."""
@@ -76,8 +80,8 @@ def step_output(embedded: Embedded, law: Law) -> Matrix:
     """−∇ at W_O2 = 0 (Eq. 15)."""
 
     def part(tokens: Int[Tensor, "A T"], p_joint: Float[Tensor, "A N"]) -> Matrix:
-        x0 = embedded.E[tokens] + embedded.P
-        x = (x0 + _average(x0 @ embedded.Phi1.T)).mean(1) @ embedded.W_V2.T
+        x0, x1 = _inputs(embedded, tokens)
+        x = (x0 + x1).mean(1) @ embedded.W_V2.T
         return embedded.U.T @ surprise(torch.zeros_like(p_joint), p_joint).T @ x
 
     return relabelled(_summed(embedded, law, part), embedded.tokens[:1], embedded.tokens)
@@ -88,8 +92,7 @@ def step_trigger(embedded: Embedded, law: Law, W_O2: Matrix) -> Matrix:
     Phi2 = W_O2 @ embedded.W_V2
 
     def part(tokens: Int[Tensor, "A T"], p_joint: Float[Tensor, "A N"]) -> Matrix:
-        x0 = embedded.E[tokens] + embedded.P
-        return -lemma4_gradient(x0, _average(x0 @ embedded.Phi1.T), embedded.U, Phi2, p_joint)
+        return -lemma4_gradient(*_inputs(embedded, tokens), embedded.U, Phi2, p_joint)
 
     return relabelled(_summed(embedded, law, part), embedded.tokens[1:], embedded.tokens[:1])
 
@@ -105,9 +108,11 @@ def step_previous(embedded: Embedded, law: Law, W_O2: Matrix, W_K2: Matrix) -> M
     return _summed(embedded, law, part)  # positions have no labels to change
 
 
-def _average(x: Float[Tensor, "A T d"]) -> Float[Tensor, "A T d"]:
-    """What uniform attention reads: (1/t) Σ_{s≤t} x_s."""
-    return x.cumsum(1) / torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None]
+def _inputs(embedded: Embedded, tokens: Int[Tensor, "A T"]) -> tuple[Float[Tensor, "A T d"], Float[Tensor, "A T d"]]:
+    """x_t0 = e_{z_t} + p_t, and what uniform attention writes: x_t1 = (1/t) Σ_{s≤t} Φ1 x_s0."""
+    E, P, Phi1 = embedded.E, embedded.P, embedded.Phi1
+    written = (E @ Phi1.T)[tokens] + P @ Phi1.T
+    return E[tokens] + P, written.cumsum(1) / torch.arange(1, len(P) + 1, dtype=P.dtype)[:, None]
 
 
 def _summed(embedded: Embedded, law: Law, part: Callable[[Tensor, Tensor], Matrix]) -> Matrix:
@@ -194,3 +199,38 @@ def sampled(task: SecondVisit, seed: int, step: int, n: int) -> Law:
     """n fresh sequences as a finite law."""
     batch = task.sample(seed, step, n)
     return Law(batch.tokens, batch.targets[:, -1], np.full(n, 1 / n))
+
+
+SHARP = 100.0
+PAIRS = ("distinct", "natural")
+
+
+def population(draws: int, seed: int, N: int, T: int, natural: int = 0, rate: int = 1) -> Iterator[dict[str, float]]:
+    """One row: what the exact steps with orthonormal embeddings wrote. Draws and seed change nothing."""
+    task = SecondVisit(N=N, T=T, pairs=PAIRS[natural])  # type: ignore[arg-type]
+    embedded, law = Embedded.orthonormal(N, T), task.patterns()
+    steps = three_steps(embedded, law, float(rate))
+    through = embedded.E @ embedded.Phi1.T @ embedded.W_V2.T @ steps.W_O2.T @ embedded.U.T
+    tables = scores(embedded, steps)
+    row = {f"recall.{name}": value for name, value in recalls(tables).items()}
+    for name, table in {"W_O2": tables["W_O2"], "W_O2.Phi1": through, "W_K2": tables["W_K2"]}.items():
+        row |= {f"{name}.diagonal": float(table[0, 0]), f"{name}.off": float(table[0, 1])}
+    row |= {f"W_K1.t={t}": float(tables["W_K1"][t - 1, t - 2]) for t in range(2, T + 1)}
+    later = law.where(law.tokens[:, 0] != law.tokens[:, -1])
+    row["accuracy"] = accuracy(embedded, steps, law, SHARP)
+    row["accuracy.later"] = accuracy(embedded, steps, later, SHARP)  # given that the trigger does not stand first
+    yield row
+
+
+def from_samples(draws: int, seed: int, N: int, T: int, d: int, n: int, natural: int = 0) -> Iterator[dict[str, float]]:
+    """One row: recalls and accuracy (on 1000 fresh sequences) after three steps on n sequences, the same for each step.
+
+    Embeddings are random in d dimensions, or orthonormal for d = 0. Each of `draws` rows has data of its own.
+    """
+    task = SecondVisit(N=N, T=T, pairs=PAIRS[natural])  # type: ignore[arg-type]
+    for draw in range(draws):
+        embedded = Embedded.random(N, T, d, seed) if d else Embedded.orthonormal(N, T).unnamed()
+        steps = three_steps(embedded, sampled(task, seed, draw, n))
+        fresh = sampled(task, seed, draws + draw, 1000)
+        row = {f"recall.{name}": value for name, value in recalls(scores(embedded, steps)).items()}
+        yield row | {"accuracy": accuracy(embedded, steps, fresh, SHARP)}

@@ -14,7 +14,7 @@ from engram.models import Layer, Simplified, Trace, Transformer, Weights
 from engram.models.construct import plant
 from engram.probes.attribution import attribution, preference, shares, through_W_F
 from engram.probes.diagonals import diagonals, strengths
-from engram.probes.edges import effects, masses, previous_edges, successor_edges
+from engram.probes.edges import effects, masses, previous_edges, previous_masses, successor_edges
 from engram.probes.recall import answers_W_F, as_simplified, memories, two_layers
 from engram.records import Train
 from engram.tasks import Batch, Bigram
@@ -92,6 +92,21 @@ def test_masses_of_uniform_attention_are_chance() -> None:
     found = masses(model.forward(w, tokens), batch)
     for name in ("previous", "successors.triggers", "successors.others"):
         assert found[f"mass.{name}"] == pytest.approx(found[f"mass.{name}.chance"], rel=1e-6)
+
+
+def test_previous_masses_by_hand() -> None:
+    """a b c a b with trigger a: layer 1 looks back after a, and at itself elsewhere."""
+    tokens = np.array([[0, 1, 2, 0, 1]])
+    again, first = np.array([[False, False, False, True, False]]), np.array([[True, False, False, False, False]])
+    batch = Batch(tokens, np.roll(tokens, -1), {"in_context": again, "first": first, "global": ~again & ~first})
+    patterns = (torch.eye(5)[[0, 0, 2, 3, 3]][None, None],) * 2
+    x = torch.zeros(1, 5, 1)
+    assert previous_masses(Trace({"embedding": x}, patterns, patterns, x, x), batch) == pytest.approx({
+        "mass.previous.after_triggers": 1,
+        "mass.previous.after_triggers.chance": (1 / 2 + 1 / 5) / 2,
+        "mass.previous.elsewhere": 0,
+        "mass.previous.elsewhere.chance": (1 / 3 + 1 / 4) / 2,
+    })  # fmt: skip
 
 
 def test_masses_of_a_planted_circuit_are_near_one(planted: Weights) -> None:

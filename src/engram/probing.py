@@ -7,11 +7,11 @@ import numpy as np
 import torch
 
 from engram.learning.reference import Gradients, on
-from engram.models import Simplified, Transformer, Weights
+from engram.models import Simplified, Trace, Transformer, Weights
 from engram.probes.attention import attention
 from engram.probes.attribution import preference, shares
 from engram.probes.diagonals import diagonals
-from engram.probes.edges import effects, masses
+from engram.probes.edges import effects, masses, previous_masses
 from engram.probes.recall import answers_W_F, as_simplified, kl_W_F, memories, two_layers
 from engram.records import Train
 from engram.records.record import initial_weights
@@ -94,8 +94,8 @@ def _diagonals(at: Trained) -> dict[str, float]:
     return diagonals(as_simplified(at.model, at.w), as_simplified(at.model, first), at.task)
 
 
-def _masses(at: Trained) -> dict[str, float]:
-    return masses(at.model.forward(at.w, on(at.w["E"].device, at.batch.tokens)), at.batch)
+def _trace(at: Trained) -> Trace:
+    return at.model.forward(at.w, on(at.w["E"].device, at.batch.tokens))
 
 
 def _effects(at: Trained) -> dict[str, float]:
@@ -107,6 +107,7 @@ LOOKS: dict[str, Callable[[Trained], dict[str, float]]] = {
     "attribution": lambda at: shares(at.model, at.w, at.batch),
     "diagonals": _diagonals,
     "effects": _effects,
-    "masses": _masses,
+    "masses": lambda at: masses(_trace(at), at.batch),
     "preference": lambda at: preference(at.model, at.w, at.task, at.batch),
+    "previous_masses": lambda at: previous_masses(_trace(at), at.batch),
 }

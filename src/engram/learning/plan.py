@@ -34,6 +34,9 @@ class Adam(Value):
         return torch.optim.Adam(parameters, self.lr, self.betas, self.eps, foreach=False)
 
 
+Look = Literal["attribution", "diagonals", "effects", "masses", "preference", "previous_masses"]
+
+
 class Plan(Value):
     """Which matrices are trained, on which positions, by what, for how long.
 
@@ -53,7 +56,7 @@ class Plan(Value):
     loss: str = "in_context"
     probe_every: Annotated[int, Field(ge=1)] = 5
     attention_every: Annotated[int, Field(ge=1)] = 25
-    at_end: tuple[Literal["attribution", "diagonals", "effects", "masses", "preference"], ...] = ()
+    at_end: tuple[Look, ...] = ()
     dtype: Literal["float32", "float64"] = "float32"
 
     @model_validator(mode="after")

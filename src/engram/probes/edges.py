@@ -43,6 +43,17 @@ def masses(trace: Trace, batch: Batch) -> dict[str, float]:
     )
 
 
+def previous_masses(trace: Trace, batch: Batch) -> dict[str, float]:
+    """Attention of layer 1 on t−1 where t−1 is a trigger, and where it is not; with chance, as in `masses`."""
+    back = previous_edges(torch.from_numpy(np.array(batch.tokens)).to(trace.x.device))
+    trigger = torch.from_numpy(batch.groups["first"] | batch.groups["in_context"]).to(trace.x.device)
+    after = (back & trigger[:, None, :]).any(dim=2)
+    elsewhere = back.any(dim=2) & ~after
+    return _mass("previous.after_triggers", trace.attention1, back, after) | _mass(
+        "previous.elsewhere", trace.attention1, back, elsewhere
+    )
+
+
 def _mass(name: str, pattern: Float[Tensor, "B T k"], edges: Edges, asked: Bool[Tensor, "B T"]) -> dict[str, float]:
     count = torch.arange(1, edges.shape[1] + 1, device=edges.device)
     found, chance = (pattern * edges).sum(dim=2)[asked], (edges.sum(dim=2) / count)[asked]

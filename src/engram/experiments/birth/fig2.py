@@ -52,7 +52,7 @@ def _levels(scale: Scale, triggers: str) -> Check:
 
 def _train(scale: Scale, triggers: Triggers, layers: int, seed: int) -> Train:
     steps = dict(zip(LEAST, STEPS[layers][scale], strict=True))[triggers]
-    looks = ("masses",) if layers == 2 else ()
+    looks = () if layers == 1 else ("masses",) if triggers == "random" else ("masses", "previous_masses")
     return full_transformer(scale, seed, triggers, layers=layers, heads=1, steps=steps, at_end=looks)
 
 
@@ -94,13 +94,19 @@ def _attends(kind: str, runs: dict[str, list[Record]]) -> Iterator[Measure]:
     def over_chance(name: str) -> list[float]:
         return [a / b for a, b in zip(mass(name), mass(f"{name}.chance"), strict=True)]
 
-    yield Measure.over_seeds(f"{kind}: mass of layer 1 on t−1", mass("previous"), low=0.5)
-    yield Measure.over_seeds(f"{kind}: the same over chance", over_chance("previous"), low=2)
+    back = "previous" if kind == "random" else "previous.after_triggers"
+    where = "" if kind == "random" else ", after triggers"
+    yield Measure.over_seeds(f"{kind}: mass of layer 1 on t−1{where}", mass(back), low=0.5)
+    yield Measure.over_seeds(f"{kind}: the same over chance", over_chance(back), low=2)
     yield Measure.over_seeds(f"{kind}: layer 2 on successors, at triggers", mass("successors.triggers"), low=0.5)
     yield Measure.over_seeds(f"{kind}: the same over chance", over_chance("successors.triggers"), low=2)
     others = f"{kind}: layer 2 on successors over chance, at other repeated tokens"
-    band = {"high": 2.0} if kind == "fixed" else {"low": 2.0}
-    yield Measure.over_seeds(others, over_chance("successors.others"), **band)
+    if kind == "random":
+        yield Measure.over_seeds(others, over_chance("successors.others"), low=2)
+    else:
+        elsewhere = [a - b for a, b in zip(mass(back), mass("previous.elsewhere"), strict=True)]
+        yield Measure.over_seeds(f"{kind}: layer 1 on t−1, after triggers minus elsewhere", elsewhere, low=0)
+        yield Measure.over_seeds(others, over_chance("successors.others"), high=2)
 
 
 def by_kind(records: Sequence[Record]) -> tuple[dict[str, list[Record]], dict[str, dict[str, float]]]:

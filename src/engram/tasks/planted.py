@@ -1,0 +1,48 @@
+r"""A planted token (Vural, Bietti, Soltanolkotabi, Wu): one of T random tokens is marked, and its image is asked for.
+
+    tokens    z_1 … z_ℓ … z_T  uniform on N          x_t = e_{z_t} + 1{t = ℓ} e_trig,  ℓ uniform
+    label     y = Π(z_ℓ), Π a permutation            the query is e_EOS
+
+Attention must find the mark, and the value matrix must store Π. Only how often each unmarked token comes matters.
+"""
+
+from dataclasses import dataclass
+from math import log
+from typing import Annotated
+
+import numpy as np
+from jaxtyping import Int
+from pydantic import Field
+
+from engram.values import Value, generator
+
+SEEN_MARGIN = 5.1  # N (ln N + 5.1) samples show every token with probability exp(−e^{−5.1}) = 0.994
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Marked token, the others, and the label; which position is marked does not matter."""
+
+    marked: Int[np.ndarray, " n"]
+    others: Int[np.ndarray, "n rest"]
+    labels: Int[np.ndarray, " n"]
+
+
+class PlantedToken(Value):
+    """N tokens, sequences of T, and how many of them are learned from: `n`, or N (ln N + 5.1) if it is 0."""
+
+    N: Annotated[int, Field(ge=2)] = 64
+    T: Annotated[int, Field(ge=1)] = 8
+    n: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def samples(self) -> int:
+        return self.n or round(self.N * (log(self.N) + SEEN_MARGIN))
+
+    def permutation(self, seed: int) -> Int[np.ndarray, " N"]:
+        return generator(seed, "planted.permutation").permutation(self.N)
+
+    def sample(self, seed: int, step: int, n: int) -> Sample:
+        """A pure function of (task, seed, step, n). The permutation is that of the seed."""
+        drawn = generator(seed, "planted", step).integers(self.N, size=(n, self.T))
+        return Sample(drawn[:, 0], drawn[:, 1:], self.permutation(seed)[drawn[:, 0]])

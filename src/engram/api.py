@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Result:
     claims: list[dict[str, Any]]
     records: list[Record]
     figures: list[Path]
+    table: list[dict[str, Any]] = field(default_factory=list)  # numbers to read one by one, if the experiment has any
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -53,7 +54,7 @@ class Result:
             "claims": self.claims,
             "records": [str(record.folder) for record in self.records],
             "figures": [str(path) for path in self.figures],
-        }
+        } | ({"table": self.table} if self.table else {})
 
 
 def load(name: str) -> Record:
@@ -79,7 +80,8 @@ def run(
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
     names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
     paths = _save(dict(zip(names, figures, strict=True)))
-    return Result(experiment, size, time.monotonic() - began, claims, records, paths)
+    table = [] if settings else experiment.table(records)
+    return Result(experiment, size, time.monotonic() - began, claims, records, paths, table)
 
 
 def specs_of(experiment: Experiment, scale: Scale, seeds: int | Iterable[int], settings: dict[str, Any]) -> list[Spec]:

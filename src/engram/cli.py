@@ -115,7 +115,7 @@ def run(
     """
     from engram import api
     from engram.records.spec import parse_settings
-    from engram.show.tables import print_claims
+    from engram.show.tables import print_claims, print_rows
 
     if engine != "local":
         raise EngramError(f"--engine {engine!r}: this version has the engine local")
@@ -124,6 +124,7 @@ def run(
     if json:
         answer(result.to_json())
         return 0
+    print_rows(console(), result.table)
     print_claims(console(), result.claims)
     if settings:
         print("\nFields were set otherwise: these numbers are not for the ledger.")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import ValidationError
 
@@ -66,6 +66,10 @@ class Experiment:
         if not (isinstance(specs, list | tuple) and specs and all(isinstance(spec, Spec) for spec in specs)):
             raise EngramError(f"{self.name}: specs(scale, seeds) must return a list of Specs, not {specs!r:.80}")
         return list(specs)
+
+    def table(self, records: "Sequence[Record]") -> list[dict[str, Any]]:
+        """Rows that `engram run` prints, where a file has table(records); most have none."""
+        return self.module.table(records) if hasattr(self.module, "table") else []
 
     def claims(self, records: "Sequence[Record]") -> "list[Claim]":
         return list(self.module.claims(records)) if hasattr(self.module, "claims") else []

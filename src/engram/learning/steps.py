@@ -52,9 +52,11 @@ class Embedded:
     @classmethod
     def random(cls, N: int, T: int, d: int, seed: int) -> "Embedded":
         """All entries N(0, 1/d)."""
-        rows = {"E": N, "P": T, "U": N, "Phi1": d, "W_V2": d}
-        drawn = (directions("gaussian/d", n, d, seed, f"steps.{name}", torch.float64) for name, n in rows.items())
-        return cls(*drawn)
+
+        def draw(name: str, rows: int) -> Tensor:
+            return directions("gaussian/d", rows, d, seed, f"steps.{name}", torch.float64)
+
+        return cls(draw("E", N), draw("P", T), draw("U", N), draw("Phi1", d), draw("W_V2", d))
 
 
 @dataclass(frozen=True)

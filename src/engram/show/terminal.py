@@ -45,10 +45,10 @@ class View:
         run = self.runs[run_id(spec)]
         prefix = f"seed {spec.seed}: " if len(self.runs) > 1 else ""
         news = run.see(row)
-        for sentence in news if len(self.runs) <= FEW else ():
-            self.console.print(f"  [bold green]●[/] {prefix}{sentence}", highlight=False)
         if not isinstance(spec, Train):
             return  # a Check is over before a person could read a line about it
+        for sentence in news if len(self.runs) <= FEW else ():
+            self.console.print(f"  [bold green]●[/] {prefix}{sentence}", highlight=False)
         last = run.step == spec.steps
         now = time.monotonic()
         if self._live and (last or now - self._spoke > 0.1):

@@ -101,7 +101,7 @@ def terms(draws: int, seed: int, N: int, T: int, natural: int = 0) -> Iterator[d
     """One row: each quantity as "name: paper" and "name: found". Exact: draws and seed change nothing."""
     pairs = paper_and_found(SecondVisit(N=N, T=T, pairs=PAIRS[natural]))  # type: ignore[arg-type]
     yield {
-        f"{name}: {which}": value
+        f"{name}: {which}": 0.0 if abs(value) < 1e-15 else value  # sums that cancel
         for name, both in pairs.items()
         for which, value in zip(("paper", "found"), both, strict=True)
     }

@@ -1,0 +1,145 @@
+"""Theorem 3: three population steps write the induction head, and each quantity of its proof is computed.
+
+One trigger, everything uniform, asked for at its second visit; orthonormal embeddings, all expectations exact (patterns
+of sequences up to relabelling). Steps 2 and 3 use the predictions that step 1 leaves; the closed forms have p̂ = 1/N.
+
+What came out beside the paper: the diagonal of step 2 is positive for every N ≥ 14 if T ≥ 5, and for every N ≥ 4 if
+T ≥ 32, so N ≫ T² is not needed; the signal T γ_T grows like ln T; C in step 3 keeps only one of several terms of the
+same order; and a trigger that stands first is answered by a tie, as position 1 reads itself.
+
+    engram run theory.three-steps
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from engram.experiments import Scale
+from engram.records import Check, Claim, Measure, Record
+from engram.tasks.second_visit import SecondVisit
+from engram.theory.induction import gamma, output_memory, previous_memory, tau, trigger_memory
+
+TIMES = "quick 1 min, paper 2 min on 2 cores; nothing is drawn, so one seed is all"
+SOURCE = "Birth of a Transformer, Theorem 3 and Appendix B.3"
+CLAIMS = {
+    "theory.step1": "One step on W_O2 writes Eq. 16: (η/NT) on e_k and (ητ/NT) on Φ1 e_k.",
+    "theory.step2": "Then one step on W_K2 writes the triggers on its diagonal; each column sums to zero.",
+    "theory.step3": "Then one step on W_K1 writes the previous token.",
+    "theory.three-steps": "After the three steps every memory is recalled, and sharpened keys answer the task.",
+}
+SEEDS = {"quick": 1, "paper": 1}  # exact: a seed changes nothing
+SIZES = {"smoke": {"N": 20, "T": 6}, "quick": {"N": 1000, "T": 8}, "paper": {"N": 1000, "T": 9}}
+MAP_T, MAP_N = (5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), tuple(range(3, 65))
+NEAR = 0.02  # what the paper leaves out is O(1/N) and O(T/N)
+EXACT = 1e-6  # rows keep seven digits
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
+    laws = ("learning.steps.population", "induction_terms.terms")
+    return [
+        Check(law=law, sizes=SIZES[scale] | {"natural": natural}, seed=seed)
+        for law in laws
+        for natural in (0, 1)
+        for seed in seeds
+    ]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    task, row = task_of(records, 0), row_of(records, "learning.steps.population", 0)
+    paper, closed = expressions(task), closed_forms(task)
+    written = ("W_O2.diagonal", "W_O2.off", "W_O2.Phi1.diagonal")
+    yield _claim("theory.step1", *_beside(row, paper, closed, written, EXACT))
+    cells = [SecondVisit(N=N, T=T) for T in MAP_T for N in MAP_N if N >= 14]
+    wrong = sum(trigger_memory(cell).diagonal <= 0 for cell in cells)
+    columns = 1 + row["W_K2.off"] * (task.N - 1) / row["W_K2.diagonal"]
+    yield _claim(
+        "theory.step2",
+        *_beside(row, paper, closed, ("W_K2.diagonal",), 1e-3),
+        Measure.exact("sum of a column over its diagonal", columns, EXACT),
+        Measure.exact(f"sizes N ≥ 14, 5 ≤ T ≤ {max(MAP_T)} whose diagonal is not positive", wrong, 0.5),
+    )
+    rows = [f"W_K1.t={t}" for t in range(2, task.T + 1)]
+    yield _claim(
+        "theory.step3",
+        Measure.exact("share of positions 2 … T not recalled", 1 - row["recall.W_K1"], 1e-9),
+        Measure.exact("over its closed form, minus 1, worst t", _worst(row, closed, rows), 1e-3),
+        Measure.exact("over the paper's expression, minus 1, worst t < T", _worst(row, paper, rows[:-1]), 2 / task.T),
+    )
+    lost = {name: 1 - row[f"recall.{name}"] for name in ("W_O2", "W_K2", "W_K1")}
+    yield _claim(
+        "theory.three-steps",
+        *(Measure.exact(f"{name}: share not recalled", share, 1e-9) for name, share in lost.items()),
+        Measure.exact("wrong answers unless the trigger stands first", 1 - row["accuracy.later"], 1e-9),
+    )
+
+
+def _beside(
+    row: dict[str, float], paper: dict[str, float], closed: dict[str, float], names: Sequence[str], near: float
+) -> Iterator[Measure]:
+    for name in names:
+        yield Measure.exact(f"{name} over the paper's expression, minus 1", row[name] / paper[name] - 1, NEAR)
+        yield Measure.exact(f"{name} over its closed form, minus 1", row[name] / closed[name] - 1, near)
+
+
+def _worst(row: dict[str, float], wanted: dict[str, float], names: Sequence[str]) -> float:
+    return max((row[name] / wanted[name] - 1 for name in names), key=abs)
+
+
+def expressions(task: SecondVisit) -> dict[str, float]:
+    """What the paper writes, for step sizes 1: Eq. 16, Eq. 25 with γ_T for its Ω(1/T), and the end of B.3.3."""
+    N, T, alpha = task.N, task.T, 1 / (task.N * task.T)
+    scores = {"W_O2.diagonal": alpha, "W_O2.off": -alpha / N, "W_O2.Phi1.diagonal": tau(task) * alpha}
+    scores |= {"W_O2.Phi1.off": -tau(task) * alpha / N, "W_K2.diagonal": alpha**2 * gamma(T), "W_K2.off": 0.0}
+    first, second = output_memory(task)[0].gap, trigger_memory(task).gap  # α and α' of B.3.3 are what steps 1, 2 wrote
+    for t in range(2, T + 1):
+        here = (1 / task.places if t - 1 <= task.places else 0.0) * (1 - 1 / t)
+        scores[f"W_K1.t={t}"] = first * second * (T - 1) / (T**2 * t) * here
+    return scores
+
+
+def closed_forms(task: SecondVisit) -> dict[str, float]:
+    """The same exactly, for p̂ = 1/N."""
+    (first, through), second, third = output_memory(task), trigger_memory(task), previous_memory(task)
+    named = {"W_O2": first, "W_O2.Phi1": through, "W_K2": second}
+    scores = {f"{name}.diagonal": value.diagonal for name, value in named.items()}
+    scores |= {f"{name}.off": value.off for name, value in named.items()}
+    return scores | {f"W_K1.t={t}": float(third[t - 2, t - 1]) for t in range(2, task.T + 1)}
+
+
+def task_of(records: Sequence[Record], natural: int) -> SecondVisit:
+    sizes = next(record.check.sizes for record in records if record.check.sizes["natural"] == natural)
+    return SecondVisit(N=sizes["N"], T=sizes["T"], pairs="natural" if natural else "distinct")
+
+
+def row_of(records: Sequence[Record], law: str, natural: int) -> dict[str, float]:
+    return next(r.rows[0] for r in records if r.check.law == law and r.check.sizes["natural"] == natural)
+
+
+def table(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Every quantity of Appendix B.3: the paper's expression, what was computed, and their ratio."""
+    rows = []
+    for natural, pairs in enumerate(("o ≠ q", "o = q too")):
+        terms, found = (row_of(records, law, natural) for law in ("induction_terms.terms", "learning.steps.population"))
+        names = [name.removesuffix(": paper") for name in terms if name.endswith(": paper")]
+        both = {name: (terms[f"{name}: paper"], terms[f"{name}: found"]) for name in names}
+        both |= {name: (value, found[name]) for name, value in expressions(task_of(records, natural)).items()}
+        rows += [_line(pairs, name, *pair) for name, pair in both.items()]
+    return rows
+
+
+def _line(pairs: str, name: str, paper: float, computed: float) -> dict[str, Any]:
+    ratio = f"{computed / paper:.4f}" if paper else "–"
+    return {"pairs": pairs, "quantity": name, "paper": f"{paper:.5g}", "computed": f"{computed:.5g}", "ratio": ratio}
+
+
+def _claim(id: str, *measures: Measure) -> Claim:
+    return Claim(id, CLAIMS[id], SOURCE, measures)
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.steps import signal_and_noise
+
+    signs = np.array([[trigger_memory(SecondVisit(N=N, T=T)).diagonal * N**2 * T**3 for N in MAP_N] for T in MAP_T])
+    task, terms = task_of(records, 0), row_of(records, "induction_terms.terms", 0)
+    return signal_and_noise(task, terms, closed_forms(task), (MAP_T, MAP_N, signs))

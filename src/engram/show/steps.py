@@ -1,0 +1,113 @@
+"""Figures of learning by single gradient steps: closed forms, constructions, signal and noise of Theorem 3."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from engram.show.style import INK, MUTED, house_style
+from engram.tasks.second_visit import SecondVisit
+
+TOLERANCE = 1e-10
+Size = tuple[int, int]
+
+
+@house_style()
+def errors_against_autograd(errors: Mapping[str, float]) -> Figure:
+    """For each lemma and matrix the largest error of an entry."""
+    fig = Figure(figsize=(6.4, 0.32 * len(errors) + 1.2))
+    ax = fig.subplots()
+    ax.barh(list(errors), [max(abs(error), 1e-18) for error in errors.values()], color="C2", height=0.55)
+    ax.axvline(TOLERANCE, color=INK, ls="--", lw=1.2)
+    ax.text(TOLERANCE * 1.4, 0, "tolerance", fontsize=8.5, va="center")
+    ax.set(xscale="log", xlim=(1e-18, 1e-8), xlabel="largest error of any entry (float64)")
+    ax.set_title("Closed forms against automatic differentiation")
+    ax.invert_yaxis()
+    ax.grid(axis="x")
+    return fig
+
+
+@house_style()
+def accuracy_by_width(found: Mapping[Size, Sequence[float]]) -> Figure:
+    """In-context accuracy of planted weights, mean and range over seeds, by width and sharpness."""
+    fig = Figure(figsize=(6.4, 4.2))
+    ax = fig.subplots()
+    widths = sorted({d for d, _ in found})
+    for i, sharp in enumerate(sorted({s for _, s in found})):
+        values = [found[d, sharp] for d in widths]
+        ax.fill_between(widths, [min(v) for v in values], [max(v) for v in values], color=f"C{i}", alpha=0.15, lw=0)
+        ax.plot(widths, [np.mean(v) for v in values], "o-", ms=4, color=f"C{i}", label=f"β = {sharp}")
+    ax.axhline(0.97, color=INK, ls="--", lw=1.2, label="asked for at d = 512: 0.97")
+    ax.set(xscale="log", xlabel="width d", ylabel="in-context accuracy", ylim=(0, 1.03))
+    ax.set_xticks(widths, [str(d) for d in widths])
+    ax.minorticks_off()
+    ax.set_title("The induction head of Eq. 7, written by hand")
+    ax.grid(axis="y")
+    ax.legend(fontsize=8.5)
+    return fig
+
+
+@house_style()
+def signal_and_noise(
+    task: SecondVisit,
+    terms: Mapping[str, float],
+    closed: Mapping[str, float],
+    signs: tuple[Sequence[int], Sequence[int], Float[np.ndarray, "t n"]],
+) -> Figure:
+    """Signal and noise of each step side by side, and where the diagonal of step 2 is positive."""
+    fig = Figure(figsize=(13.2, 4))
+    first, second, third, where = fig.subplots(1, 4, width_ratios=(1, 1.2, 1.3, 1.3))
+    names = {"e$_k$": "W_O2.diagonal", "e$_j$": "W_O2.off", "Φ1e$_k$": "W_O2.Phi1.diagonal", "Φ1e$_j$": "W_O2.Phi1.off"}
+    _bars(first, {label: closed[name] for label, name in names.items()}, 1 / (task.N * task.T))
+    first.set(title="Step 1: output", xlabel="what u$_k$ᵀ W_O2 W_V2 reads (j ≠ k)", ylabel="score in units of η/NT")
+    names = {part: f"Δ^{part} along Φ1e_q: found" for part in "oqr"}
+    _bars(second, {f"Δ$^{part}$": terms[name] for part, name in names.items()}, 1 / task.T)
+    second.set(
+        title="Step 2: trigger", xlabel="output, trigger, other positions", ylabel="along Φ1e$_q$, in units of 1/T"
+    )
+    _letters(third, task, terms)
+    _signs(where, *signs)
+    for ax in (first, second, third):
+        ax.axhline(0, color=MUTED, lw=0.8)
+        ax.grid(axis="y")
+    return fig
+
+
+def _bars(ax: Axes, values: Mapping[str, float], unit: float) -> None:
+    heights = [value / unit for value in values.values()]
+    ax.bar(list(values), heights, color=["C0" if i % 2 == 0 else "C1" for i in range(len(heights))], width=0.6)
+    for i, height in enumerate(heights):
+        ax.text(i, height, f"{height:.3g}", ha="center", va="bottom" if height >= 0 else "top", fontsize=8)
+    ax.tick_params(axis="x", labelsize=8)
+    ax.margins(y=0.12)
+
+
+def _letters(ax: Axes, task: SecondVisit, terms: Mapping[str, float]) -> None:
+    """A is the signal; C its share in the mean; B and D vanish with N."""
+    t = np.arange(2, task.T + 1)
+    looks = {"found": {"marker": "o", "ms": 3.5}, "paper": {"ls": "--", "lw": 1.2}}
+    shown = [(i, letter, "found") for i, letter in enumerate("ABCD")] + [(0, "A", "paper"), (2, "C", "paper")]
+    for i, letter, which in shown:
+        values = [terms[f"{letter}, t={s}: {which}"] for s in t]
+        ax.plot(
+            t, values, color=f"C{i}", label=f"{letter}, {'computed' if which == 'found' else which}", **looks[which]
+        )
+    ax.set(xlabel="position t", ylabel="along p$_{t−1}$", title="Step 3: previous token")
+    ax.legend(fontsize=7.5, ncols=2)
+
+
+def _signs(ax: Axes, lengths: Sequence[int], sizes: Sequence[int], values: Float[np.ndarray, "t n"]) -> None:
+    """Where the diagonal of step 2 is positive, and where the paper's sufficient condition begins."""
+    rows = range(len(lengths))
+    ax.contourf(sizes, rows, values > 0, levels=[-0.5, 0.5, 1.5], colors=["#f3c6a8", "#bcd9ec"])
+    squares = [(t * t, i) for i, t in enumerate(lengths) if t * t <= max(sizes)]
+    ax.plot(*zip(*squares, strict=True), color=INK, ls=":", lw=1.2)
+    ax.text(squares[-1][0], squares[-1][1] + 0.3, "N = T²", fontsize=8.5, ha="right")
+    ax.text(16, len(lengths) * 0.6, "positive: learned", fontsize=9, ha="center")
+    ax.text(3.1, 0.3, "negative", fontsize=9)
+    ax.set_yticks(rows, [str(t) for t in lengths])
+    ax.set(xscale="log", xlabel="tokens N", ylabel="length T", title="Step 2: sign of the diagonal")
+    ax.set_xticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
+    ax.minorticks_off()

@@ -20,6 +20,7 @@ from engram.learning.paths import PATHS
 from engram.learning.steps import recalls
 from engram.models import Simplified, Weights
 from engram.tasks import Bigram, Task
+from engram.tasks.second_visit import SecondVisit
 
 MEMORIES = ("W_O2", "W_K2", "W_K1")
 ORDERS = tuple(permutations(MEMORIES))  # the first is that of Theorem 3
@@ -73,16 +74,25 @@ def accuracy(task: Task, model: Simplified, w: Weights, seed: int, sharpness: fl
     return path(model, sharp, batch, "in_context", ()).metrics["accuracy.in_context"]
 
 
-def three_steps(
-    draws: int, seed: int, d: int, n: int, K: int = 5, T: int = 128, order: int = 0, random: int = 0
-) -> Iterator[dict[str, float]]:
-    """One row: recall of each memory after the steps in ORDERS[order], and accuracy at several sharpnesses.
-
-    Before their step matrices are zero, or with random=1 N(0, 1/d).
-    """
+def three_steps(draws: int, seed: int, d: int, n: int, K: int = 5, T: int = 128) -> Iterator[dict[str, float]]:
+    """One row: recall of each memory after the steps of Theorem 3 on the bigram task, and accuracy by sharpness."""
     task, model = Bigram(K=K, T=T), Simplified(d=d, scale="unit")
-    zero = torch.zeros(d, d)
-    first = {name: directions("gaussian/d", d, d, seed, f"first.{name}") if random else zero for name in MEMORIES}
-    w = stepped(task, model, seed, n, ORDERS[order], first)
+    w = stepped(task, model, seed, n, ORDERS[0], zeros(d))
     row = {f"recall.{name}": value for name, value in recalls(tables(w)).items()}
     yield row | {f"accuracy.{sharp}": accuracy(task, model, w, seed, sharp) for sharp in SHARPNESS}
+
+
+def in_order(
+    draws: int, seed: int, N: int, T: int, d: int, n: int, order: int, random: int
+) -> Iterator[dict[str, float]]:
+    """One row: recall of each memory after the steps in ORDERS[order] on the data of Theorem 3.
+
+    Before its step a matrix is zero, or with random=1 it has entries N(0, 1/d).
+    """
+    first = {name: directions("gaussian/d", d, d, seed, f"first.{name}") for name in MEMORIES} if random else zeros(d)
+    w = stepped(SecondVisit(N=N, T=T), Simplified(d=d, scale="unit"), seed, n, ORDERS[order], first)
+    yield {f"recall.{name}": value for name, value in recalls(tables(w)).items()}
+
+
+def zeros(d: int) -> Weights:
+    return {name: torch.zeros(d, d) for name in MEMORIES}

@@ -1,20 +1,30 @@
 """A planted token: the tables of the three steps are the gradients of the model they speak of."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from engram.embeddings import directions
+from engram.execute import execute
 from engram.learning.planted_steps import (
     Attention,
     Overlaps,
-    accuracy,
     attended,
     attention,
     first_values,
     last_values,
+    planted,
     scores,
 )
+from engram.models.one_head import OneHead
+from engram.models.stores import Outer
+from engram.records import Search
+from engram.records.readings import capacity
+from engram.tasks import Association
 from engram.tasks.planted import PlantedToken
 
 N, T, d, SMALL = 7, 5, 6, 1e-7
@@ -69,7 +79,7 @@ def test_scores_are_products_of_vectors() -> None:
 
 @pytest.mark.parametrize(("width", "least", "most"), [(2, 0.0, 0.3), (512, 0.97, 1.0)])
 def test_wide_models_learn_and_narrow_ones_do_not(width: int, least: float, most: float) -> None:
-    assert least <= accuracy(PlantedToken(N=64, T=8), width, 0)["accuracy"] <= most
+    assert least <= planted(PlantedToken(N=64, T=8), width, 0, OneHead())["accuracy"] <= most
 
 
 def test_the_permutation_is_that_of_the_seed() -> None:
@@ -77,3 +87,21 @@ def test_the_permutation_is_that_of_the_seed() -> None:
     assert {*zip(a.marked, a.labels, strict=True)} == {*zip(b.marked, b.labels, strict=True)}
     assert sorted(TASK.permutation(3)) == list(range(N))
     assert PlantedToken(N=64).samples == round(64 * (np.log(64) + 5.1))
+
+
+@pytest.mark.parametrize("asked", ["label", "mark"])
+def test_a_search_finds_the_least_width(asked: Any, home: Path) -> None:
+    task, model = PlantedToken(N=64, T=32), OneHead(asked=asked)
+    spec = Search(task=task, model=model, target=0.9, bracket=(2, 256), tolerance=0.1)
+    found = capacity(execute(spec, home))
+    for width, learned in ((0.7 * found, False), (1.4 * found, True)):
+        assert (planted(task, round(width), 0, model)["accuracy"] > 0.9) == learned
+    assert execute(spec, home).id.startswith("search-onehead-n64-t32-s0-")
+
+
+def test_a_planted_token_is_for_one_head() -> None:
+    for task, model in ((PlantedToken(), Outer(d=8)), (Association(), OneHead())):
+        with pytest.raises(ValidationError, match="a planted token is for OneHead"):
+            Search(task=task, model=model, bracket=(1, 9))
+    with pytest.raises(ValidationError, match="ask for more votes instead"):
+        Search(task=PlantedToken(), model=OneHead(), bracket=(1, 9), draws=2)

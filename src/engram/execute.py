@@ -15,8 +15,10 @@ from engram.errors import EngramError, Interrupted
 from engram.learning import PATHS, Diverged, Moment, choose_path, train
 from engram.learning.bisection import bisection
 from engram.learning.paths import STORE_PATHS, search_path
+from engram.learning.planted_steps import planted
 from engram.learning.stores import written
 from engram.models import Weights
+from engram.models.one_head import OneHead
 from engram.models.stores import Written
 from engram.probing import probe
 from engram.records import Check, Record, Search, Spec, Train
@@ -24,7 +26,8 @@ from engram.records.files import Row
 from engram.records.record import initial_weights
 from engram.records.spec import run_id
 from engram.records.writer import Writer
-from engram.tasks.association import Problem
+from engram.tasks.association import Association, Problem
+from engram.tasks.planted import PlantedToken
 
 
 def execute(
@@ -168,9 +171,8 @@ def search_rows(
                 rows.append({"step": step + vote, "n": n, "vote": vote} | outcome)
                 yield rows[-1]
         step += spec.votes
-        passed = sum(row["accuracy"] > spec.target for row in rows)
         try:
-            n = asking.send(2 * passed > spec.votes)
+            n = asking.send(spec.passed([row["accuracy"] for row in rows]) != spec.rises)
         except StopIteration:
             return
 
@@ -178,16 +180,27 @@ def search_rows(
 def _outcomes(spec: Search, n: int, path: str, stop: Callable[[], bool]) -> list[dict[str, float]]:
     """Every vote has its own codebook; the first is that of the seed."""
     seeds = [spec.seed + (vote << 32) for vote in range(spec.votes)]
+    if isinstance(spec.model, OneHead):
+        assert isinstance(spec.task, PlantedToken)
+        return [planted(spec.task, n, seed, spec.model) for seed in _until(stop, seeds)]
+    assert isinstance(spec.task, Association)
     problems = [spec.task.problem(n, spec.model.d, seed, spec.draws) for seed in seeds]
     if isinstance(spec.model, Written):
-        if stop():
-            raise Interrupted([])
-        found = [written(spec.model, problem, seed) for problem, seed in zip(problems, seeds, strict=True)]
+        found = [
+            written(spec.model, problem, seed) for problem, seed in zip(problems, _until(stop, seeds), strict=True)
+        ]
         return [{"accuracy": outcome.accuracy} for outcome in found]
     assert spec.plan is not None
     problem = Problem(*(torch.cat(parts) for parts in zip(*((p.X, p.U, p.f) for p in problems), strict=True)))
     found = STORE_PATHS[path](spec.model, spec.plan, problem, seeds, spec.target, stop)
     return [{"accuracy": outcome.accuracy, "steps": outcome.steps} for outcome in found]
+
+
+def _until(stop: Callable[[], bool], seeds: Sequence[int]) -> Iterator[int]:
+    for seed in seeds:
+        if stop():
+            raise Interrupted([])
+        yield seed
 
 
 def law_rows(spec: Check) -> Iterator[Row]:

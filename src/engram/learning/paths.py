@@ -4,6 +4,7 @@ from engram.errors import EngramError
 from engram.learning import fast, fast_stores, reference, stores
 from engram.learning.plan import Plan
 from engram.learning.reference import Gradients
+from engram.models.one_head import OneHead
 from engram.models.stores import Learner, Written
 from engram.models.trace import Architecture
 
@@ -17,7 +18,7 @@ def choose_path(wanted: str, model: Architecture, plan: Plan, device: str) -> st
     return _chosen(wanted, fast.applies(model, plan.trained, device), needs)
 
 
-def search_path(wanted: str, model: Written | Learner) -> str:
+def search_path(wanted: str, model: Written | Learner | OneHead) -> str:
     """The path of a Search; a memory that is written by a formula needs none."""
     needs = "LinearMap or TwoLayer, and a C++ compiler on PATH"
     chosen = _chosen(wanted if isinstance(model, Learner) else "auto", fast_stores.applies(model), needs)

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engram.embeddings import directions
+from engram.models.one_head import OneHead
 from engram.tasks.planted import PlantedToken, Sample
 
 TEST_STEP, TEST = 1, 2000  # fresh sequences for the accuracy
@@ -96,15 +97,16 @@ def _written(labels: Int[np.ndarray, " n"], tokens: Int[np.ndarray, " n"], N: in
     return torch.from_numpy(joint - joint.sum(0) / N)
 
 
-def accuracy(task: PlantedToken, d: int, seed: int) -> dict[str, float]:
-    """On fresh sequences: how often the label is right, and how often the mark is attended to."""
+def planted(task: PlantedToken, d: int, seed: int, model: OneHead) -> dict[str, float]:
+    """Accuracy on fresh sequences: how often the label is right, or how often the mark is attended to."""
     o, sample = Overlaps.of(task.N, d, seed), task.sample(seed, 0, task.samples)
     found = attention(first_values(sample, task.N), sample, o)
-    answers = scores(last_values(found, sample, o), o).argmax(0)
     fresh = task.sample(seed, TEST_STEP, TEST)
     taken, marked = attended(found, fresh, o)
-    right = answers[taken].numpy() == fresh.labels
-    return {"accuracy": float(right.mean()), "attended": float(marked.double().mean())}
+    if model.asked == "mark":
+        return {"accuracy": float(marked.double().mean())}
+    answers = scores(last_values(found, sample, o), o).argmax(0)
+    return {"accuracy": float((answers[taken].numpy() == fresh.labels).mean())}
 
 
 def _tokens(sample: Sample) -> Int[np.ndarray, "n T"]:

@@ -84,14 +84,15 @@ def mean_difference(record: Record, column: str, minus: str, from_step: int) -> 
 
 
 def capacity(record: Record) -> float:
-    """The size at which a Search crosses its target, between the largest size that passed and the smallest that failed.
+    """The size at which a Search crosses its target, between the largest size that passed and the smallest that failed;
+    where accuracy rises with the size, between the largest that failed and the smallest that passed.
 
     Averages over many codebooks are interpolated; votes are not, and then it is the geometric mean of the two.
     """
     spec, accuracies = record.search, dict[int, list[float]]()
     for row in record.rows:
         accuracies.setdefault(row["n"], []).append(row["accuracy"])
-    won = {n: 2 * sum(a > spec.target for a in found) > len(found) for n, found in accuracies.items()}
+    won = {n: spec.passed(found) != spec.rises for n, found in accuracies.items()}
     lo = max(n for n, passed in won.items() if passed)
     hi = min(n for n, passed in won.items() if not passed and n > lo)
     if spec.draws == 1:

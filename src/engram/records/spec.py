@@ -13,11 +13,13 @@ from pydantic import Field, InstanceOf, model_validator
 from engram.errors import EngramError, did_you_mean
 from engram.learning import FullBatch, Plan
 from engram.models import Transformer
+from engram.models.one_head import OneHead
 from engram.models.stores import Learner, Written
 from engram.models.trace import Architecture
 from engram.probes.recall import two_layers
 from engram.records.encode import TAGS, decode, digest_of, encode, user_code
 from engram.tasks import Association, Bigram, Task
+from engram.tasks.planted import PlantedToken
 from engram.values import Value
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -115,6 +117,8 @@ class Check(Value):
 class Search(Value):
     """How much a memory holds: the size n at which its accuracy falls to `target`, by bisection.
 
+    With a planted token and OneHead it is how wide a head must be: the width at which accuracy rises to the target.
+
     bracket      sizes between which the search begins; an end that answers against expectation is moved
     tolerance    ends when the size that passed and the one that failed differ by this share, or by one
     votes        codebooks asked at each size; the majority decides
@@ -122,8 +126,8 @@ class Search(Value):
     plan         how it is trained; None for a memory that is written by a formula
     """
 
-    task: Association
-    model: InstanceOf[Written] | InstanceOf[Learner]
+    task: Association | PlantedToken
+    model: InstanceOf[Written] | InstanceOf[Learner] | OneHead
     plan: FullBatch | None = None
     target: Annotated[float, Field(gt=0, lt=1)] = 0.99
     bracket: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=2)]]
@@ -143,9 +147,20 @@ class Search(Value):
             raise ValueError(
                 "plan: a trained memory (LinearMap, TwoLayer) needs a FullBatch plan, a written one has none"
             )
-        if self.plan and self.draws > 1:
+        if self.rises != isinstance(self.task, PlantedToken):
+            raise ValueError("task: a planted token is for OneHead, and an association for all other models")
+        if (self.plan or self.rises) and self.draws > 1:
             raise ValueError("draws: a training is one codebook; ask for more votes instead")
         return self
+
+    @property
+    def rises(self) -> bool:
+        """Whether the larger size is the better one."""
+        return isinstance(self.model, OneHead)
+
+    def passed(self, accuracies: Sequence[float]) -> bool:
+        """What the votes at a size decide."""
+        return 2 * sum(accuracy > self.target for accuracy in accuracies) > len(accuracies)
 
     @property
     def steps(self) -> int:
@@ -156,7 +171,9 @@ class Search(Value):
 
     @property
     def title(self) -> str:
-        sizes = "".join(f"-{name}{getattr(self.model, name)}" for name in ("d", "m") if hasattr(self.model, name))
+        names = ("N", "T") if self.rises else ("d", "m")
+        parts = {name: getattr(self.task if self.rises else self.model, name, None) for name in names}
+        sizes = "".join(f"-{name}{size}" for name, size in parts.items() if size is not None)
         return f"search-{type(self.model).__name__}{sizes}".lower()
 
 

@@ -66,7 +66,10 @@ def _state(record: Record) -> str:
         else f"{len(record.rows)} rows"
     )
     if isinstance(record.spec, Search) and record.finished:
-        return f"{steps}, finished. Stores n = {number(capacity(record))} at {record.spec.target:.0%}."
+        found = (
+            f"Needs d = {number(capacity(record))}" if record.spec.rises else f"Stores n = {number(capacity(record))}"
+        )
+        return f"{steps}, finished. {found} at {record.spec.target:.0%}."
     end = "finished" if record.finished else record.ended["end"] if record.ended else "not finished"
     last = (
         {name: value for name, value in record.rows[-1].items() if name.startswith(("loss", "accuracy"))}

@@ -1,10 +1,15 @@
 """Steps of the whole simplified model: from zero W_K2 must wait for W_O2; W_K1 need not, for what layer 1 writes is
 read by the logits and by layer 2 as a value. In the architecture of Appendix B.3 it must (tests/test_gradients.py)."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from engram.learning.real_steps import MEMORIES, ORDERS, gradient, in_order, sharpened, stepped, tables, zeros
+from engram.learning import orders
+from engram.learning.orders import MEMORIES, ORDERS
+from engram.learning.real_steps import gradient, sharpened, stepped, tables, zeros
+from engram.learning.steps import Embedded, sampled, step_output, step_trigger
 from engram.models import Simplified
 from engram.tasks import Bigram
 from engram.tasks.second_visit import SecondVisit
@@ -38,6 +43,31 @@ def test_sharpness_is_how_far_the_best_stands_above_the_mean() -> None:
         assert not sharpened(w | zeros(MODEL.d), name, 7.0).any()
 
 
-def test_the_first_step_recalls_the_outputs() -> None:
-    (row,) = in_order(1, 0, N=16, T=8, d=512, n=1024, order=0, random=0)
-    assert row["recall.W_O2"] == 1
+SMALL = SecondVisit(N=8, T=6)
+EMBEDDED, LAW = Embedded.random(SMALL.N, SMALL.T, 24, 0), sampled(SMALL, 0, 0, 200)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=" ".join)
+def test_in_the_architecture_of_the_appendix_one_order_writes_all(order: tuple[str, ...]) -> None:
+    """From zero each step of a wrong order meets a gradient that is exactly zero until what it needs is there."""
+    w = orders.stepped(EMBEDDED, LAW, order, orders.first_values(24, 0, random=False))
+    written = {name for name in MEMORIES if getattr(w, name).any()}
+    done: set[str] = set()
+    for name in order:
+        done |= {name} if done >= set(MEMORIES[: MEMORIES.index(name)]) else set()
+    assert written == done
+
+
+def test_the_steps_are_those_of_the_lemmas() -> None:
+    """The first two steps in the right order, but for their scale; the appendix gives positions to the values too."""
+    tokens_only = replace(EMBEDDED, P=torch.zeros_like(EMBEDDED.P))
+    zero = orders.first_values(24, 0, random=False)
+    W_O2 = step_output(tokens_only, LAW)
+    found = -orders.gradient(tokens_only, replace(zero, W_O2=W_O2), LAW, "W_K2")
+    assert torch.allclose(found, step_trigger(tokens_only, LAW, W_O2), atol=1e-12)
+
+
+def test_the_right_order_recalls_and_the_wrong_ones_do_not() -> None:
+    right, wrong = (next(orders.in_order(1, 0, N=16, T=8, d=512, n=4000, order=order, random=1)) for order in (0, 5))
+    assert min(right[f"recall.{name}"] for name in MEMORIES) > 0.8
+    assert min(wrong[f"recall.{name}"] for name in MEMORIES) < 0.5

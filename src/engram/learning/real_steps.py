@@ -8,22 +8,18 @@ sharpened.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engram.embeddings import directions
 from engram.learning.fast import applies
+from engram.learning.orders import MEMORIES, ORDERS
 from engram.learning.paths import PATHS
 from engram.learning.steps import recalls
 from engram.models import Simplified, Weights
 from engram.tasks import Bigram, Task
-from engram.tasks.second_visit import SecondVisit
 
-MEMORIES = ("W_O2", "W_K2", "W_K1")
-ORDERS = tuple(permutations(MEMORIES))  # the first is that of Theorem 3
 AT_ONCE, TEST = 256, 256  # sequences
 SHARPNESS = (3, 10, 30, 100)
 
@@ -80,18 +76,6 @@ def three_steps(draws: int, seed: int, d: int, n: int, K: int = 5, T: int = 128)
     w = stepped(task, model, seed, n, ORDERS[0], zeros(d))
     row = {f"recall.{name}": value for name, value in recalls(tables(w)).items()}
     yield row | {f"accuracy.{sharp}": accuracy(task, model, w, seed, sharp) for sharp in SHARPNESS}
-
-
-def in_order(
-    draws: int, seed: int, N: int, T: int, d: int, n: int, order: int, random: int
-) -> Iterator[dict[str, float]]:
-    """One row: recall of each memory after the steps in ORDERS[order] on the data of Theorem 3.
-
-    Before its step a matrix is zero, or with random=1 it has entries N(0, 1/d).
-    """
-    first = {name: directions("gaussian/d", d, d, seed, f"first.{name}") for name in MEMORIES} if random else zeros(d)
-    w = stepped(SecondVisit(N=N, T=T), Simplified(d=d, scale="unit"), seed, n, ORDERS[order], first)
-    yield {f"recall.{name}": value for name, value in recalls(tables(w)).items()}
 
 
 def zeros(d: int) -> Weights:

@@ -1,0 +1,63 @@
+r"""Steps in every order, in the architecture of Appendix B.3.3: from zero only one order finds anything to learn.
+
+    logits = U W_O2 W_V2 Σ_t e_{z_t} σ(z_tᵀ W_K2 e_{z_T})_t,    z_t = Σ_{s≤t} Φ1 e_{z_s} σ(p_{1:t}ᵀ W_K1 p_t)_s
+
+A step writes W = −c ∇_W L on n sequences, c such that the best answer of a row stands 1 above the mean of the row.
+Before its step a matrix is zero, or random with entries N(0, 1/d). Keys stand on the left, as in the appendix.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engram.embeddings import directions
+from engram.learning.steps import Embedded, Matrix, Steps, recalls, sampled, scores
+from engram.tasks.second_visit import Law, SecondVisit
+from engram.theory.gradients import first_layer, second_layer
+
+MEMORIES = ("W_O2", "W_K2", "W_K1")
+ORDERS = tuple(permutations(MEMORIES))  # the first is that of Theorem 3
+
+
+def loss(embedded: Embedded, w: Steps, law: Law) -> Float[Tensor, ""]:
+    X = embedded.E[torch.from_numpy(law.tokens)]
+    Z = first_layer(w.W_K1, X, embedded.P, embedded.Phi1)
+    logits = second_layer(w.W_K2, X, Z, embedded.U, w.W_O2 @ embedded.W_V2)
+    each = torch.nn.functional.cross_entropy(logits, torch.from_numpy(law.labels), reduction="none")
+    return torch.from_numpy(law.p) @ each
+
+
+def gradient(embedded: Embedded, w: Steps, law: Law, name: str) -> Matrix:
+    leaf = getattr(w, name).detach().requires_grad_()
+    return torch.autograd.grad(loss(embedded, replace(w, **{name: leaf}), law), leaf)[0]
+
+
+def stepped(embedded: Embedded, law: Law, order: Sequence[str], first: Steps) -> Steps:
+    """One step on each matrix of `order`; a zero gradient leaves a matrix zero."""
+    w = first
+    for name in order:
+        w = replace(w, **{name: -gradient(embedded, w, law, name)})
+        table = scores(embedded, w)[name]
+        spread = float((table.amax(1) - table.mean(1)).mean())
+        w = replace(w, **{name: getattr(w, name) * (1 / spread if spread else 0.0)})
+    return w
+
+
+def first_values(d: int, seed: int, random: bool) -> Steps:
+    if not random:
+        return Steps(*(torch.zeros(d, d, dtype=torch.float64) for _ in MEMORIES))
+    return Steps(*(directions("gaussian/d", d, d, seed, f"first.{name}", torch.float64) for name in MEMORIES))
+
+
+def in_order(
+    draws: int, seed: int, N: int, T: int, d: int, n: int, order: int, random: int
+) -> Iterator[dict[str, float]]:
+    """One row: recall of each memory after the steps in ORDERS[order], with random embeddings."""
+    embedded, law = Embedded.random(N, T, d, seed), sampled(SecondVisit(N=N, T=T), seed, 0, n)
+    w = stepped(embedded, law, ORDERS[order], first_values(d, seed, bool(random)))
+    written = {f"written.{name}": float(getattr(w, name).any()) for name in MEMORIES}
+    yield {f"recall.{name}": value for name, value in recalls(scores(embedded, w)).items()} | written

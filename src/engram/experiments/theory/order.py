@@ -1,8 +1,8 @@
 """The order matters: W_O2 before W_K2 before W_K1, or there is nothing to learn from.
 
 One step on each memory in all six orders, on the data of Theorem 3 and in the architecture of its proof, with random
-embeddings and n sequences. From zero a step that comes too soon meets a gradient that is exactly zero. From random first
-values N(0, 1/d) it meets one, but what it writes is noise: it is asked whether such a memory is recalled above chance.
+embeddings and n sequences. From zero a step that comes too soon meets a gradient that is exactly zero. From random
+first values N(0, 1/d) it meets one, and it is asked whether what it writes is recalled above chance.
 
     engram run theory.order --seeds 5
 """

@@ -6,7 +6,7 @@ Random triggers are rarer than the most frequent ones too; ranks 6–10 are aske
 of 128 positions, random ones 25 times, the five most frequent 34 times). Two claims of our own compare what differs in
 one thing only: random and fixed triggers that are asked as often, and one or five of the most frequent.
 
-    engram run birth.fig4-left --seeds 8
+    engram run birth.fig4-left --seeds 6
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ CLAIMS = {
     MATCHED: "Random triggers are slower than fixed ones that are asked as often in a sequence.",
     FEWER: "With fixed triggers too, a single one is learned more slowly than five.",
 }
-SEEDS = {"quick": 8}  # ratios close to one differ from seed to seed
+SEEDS = {"quick": 6}  # ratios close to one differ from seed to seed
 OWN = {MATCHED: ("K=5 random", "K=5 fixed, ranks 6–10"), FEWER: ("K=1 fixed, most frequent", "K=5 fixed, ranks 1–5")}
 HALF = "log of steps to half of the first loss in context"
 DATA = {

@@ -1,9 +1,11 @@
 """Fig. 5: the memories behind Fig. 4 left, to see which of them is slow.
 
 The same trainings as birth.fig4-left. The paper's guess: few or rare triggers slow down W_O2, because fewer output
-tokens are seen; random triggers slow down the key matrices, because more triggers must be stored.
+tokens are seen; random triggers are "more related to" slow key matrices, because more triggers must be stored. So for
+K=5 the slowdown of the keys is set beside that of W_O2. (A single fixed trigger, the space, is asked far more often
+than a random one, which slows down all memories: for K=1 only the keys' own slowdown is asked for.)
 
-    engram run birth.fig5 --seeds 8
+    engram run birth.fig5 --seeds 6
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,35 +24,35 @@ TIMES = "the runs of birth.fig4-left: quick 2 min a seed, paper 22 min a seed on
 SOURCE = f"{PAPER}, Fig. 5"
 CLAIMS = {
     "birth.slow-output-memory": "With few or rare triggers it is the output memory W_O2 that is learned slowly.",
-    "birth.slow-key-memory": "With random triggers it is the key memories that are learned slowly.",
+    "birth.slow-key-memory": "With random triggers it is more the key memories that are learned slowly.",
 }
 OUTPUT, KEY = "recall.W_O2", "recall.W_K1.t<64"
 LEVEL = 0.2  # of recall: one that every law of data reaches
+FEW_OR_RARE = (("K=1 random", "K=5 random"), ("K=5 fixed, ranks 6–10", "K=5 fixed, ranks 1–5"))
+RANDOM, RANDOM_ONE = ("K=5 random", "K=5 fixed, ranks 1–5"), ("K=1 random", "K=1 fixed, most frequent")
 
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
     runs = split(records, law)
 
-    def slower(slow: str, fast: str, column: str) -> Measure:
+    def slowed(slow: str, fast: str, column: str) -> list[float]:
         a, b = ([reached(r, column, LEVEL, width=1) for r in runs[name]] for name in (slow, fast))
-        ratios = [log(x / y) for x, y in zip(a, b, strict=True)]
-        return Measure.over_seeds(f"log of steps to {column} {LEVEL}: {slow} over {fast}", ratios, low=0)
+        return [log(x / y) for x, y in zip(a, b, strict=True)]
 
-    yield Claim(
-        "birth.slow-output-memory",
-        CLAIMS["birth.slow-output-memory"],
-        SOURCE,
-        (
-            slower("K=1 random", "K=5 random", OUTPUT),
-            slower("K=5 fixed, ranks 6–10", "K=5 fixed, ranks 1–5", OUTPUT),
-        ),
-    )
-    yield Claim(
-        "birth.slow-key-memory",
-        CLAIMS["birth.slow-key-memory"],
-        SOURCE,
-        (slower("K=5 random", "K=5 fixed, ranks 1–5", KEY), slower("K=1 random", "K=1 fixed, most frequent", KEY)),
-    )
+    def alone(slow: str, fast: str, column: str) -> Measure:
+        name = f"log of steps to {column} {LEVEL}: {slow} over {fast}"
+        return Measure.over_seeds(name, slowed(slow, fast, column), low=0)
+
+    def beside(slow: str, fast: str, column: str, other: str) -> Measure:
+        gaps = [a - b for a, b in zip(slowed(slow, fast, column), slowed(slow, fast, other), strict=True)]
+        return Measure.over_seeds(f"log of slowdown, {column} minus {other}: {slow} over {fast}", gaps, low=0)
+
+    yield _claim("birth.slow-output-memory", *(alone(*pair, OUTPUT) for pair in FEW_OR_RARE))
+    yield _claim("birth.slow-key-memory", beside(*RANDOM, KEY, OUTPUT), alone(*RANDOM_ONE, KEY))
+
+
+def _claim(id: str, *measures: Measure) -> Claim:
+    return Claim(id, CLAIMS[id], SOURCE, measures)
 
 
 def figure(records: Sequence[Record]) -> Any:

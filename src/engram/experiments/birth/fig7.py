@@ -3,7 +3,7 @@
 The uniform trainings of birth.fig4-center at their end. Strength is the score of the right answer, the diagonal of
 each map, minus what the first weights gave it by chance.
 
-    engram run birth.fig7 --seeds 8
+    engram run birth.fig7 --seeds 6
 """
 
 from collections.abc import Iterator, Sequence

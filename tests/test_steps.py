@@ -21,7 +21,7 @@ from engram.learning.steps import (
     three_steps,
 )
 from engram.tasks.second_visit import Law, SecondVisit
-from engram.theory.induction import Scores, output_memory, previous_memory, trigger_memory
+from engram.theory.induction import Scores, least_tokens, output_memory, previous_memory, trigger_memory
 from engram.theory.induction_terms import paper_and_found
 
 PAIRS = ("distinct", "natural")
@@ -130,6 +130,14 @@ def test_the_paper_is_right_up_to_one_over_N(pairs: Any) -> None:
     N = 10_000
     found = paper_and_found(SecondVisit(N=N, T=8, pairs=pairs))
     wrong = {name.partition(",")[0].partition(" ")[0] for name, (a, b) in found.items() if abs(a - b) > 5 / N}
-    assert wrong == ({"C"} if pairs == "distinct" else {"A", "C", "Δ^q"})
+    assert wrong == ({"C"} if pairs == "distinct" else {"τ", "A", "C", "Δ^q"})
     if pairs == "distinct":
         assert all(abs(a - b) < 5 / N for name, (a, b) in found.items() if "all t_q" in name)
+
+
+def test_least_tokens_is_where_the_diagonal_turns() -> None:
+    for T in (5, 6, 8, 13, 40):
+        turns = least_tokens(T)
+        for N in range(3, 20):
+            assert (trigger_memory(SecondVisit(N=N, T=T)).diagonal > 0) == (turns < N)
+    assert least_tokens(4) == float("inf")

@@ -32,7 +32,7 @@ class PlantedToken(Value):
     """N tokens, sequences of T, and how many of them are learned from: `n`, or N (ln N + 5.1) if it is 0."""
 
     N: Annotated[int, Field(ge=2)] = 64
-    T: Annotated[int, Field(ge=1)] = 8
+    T: Annotated[int, Field(ge=2)] = 8
     n: Annotated[int, Field(ge=0)] = 0
 
     @property

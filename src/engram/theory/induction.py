@@ -97,6 +97,16 @@ def trigger_memory(task: SecondVisit) -> Scores:
     return Scores(float(diagonal), float(-diagonal / (task.N - 1)))
 
 
+def least_tokens(T: int) -> float:
+    """For o ≠ q the diagonal of step 2 is positive if and only if N is larger than this; T with γ_T > 0 only.
+
+    Its signal is γ_T − (γ_T + Q)/(N−1) with Q = E[(x_{t_q}1 + x_T1 − 2x̄_1)[q]]: free tokens are the output by chance.
+    """
+    given = Given.of(SecondVisit(N=2, T=T))
+    Q = (given.is_trigger * centred(given.share)).sum(1).mean()
+    return float(2 + Q / gamma(T)) if gamma(T) > 0 else float("inf")
+
+
 def previous_memory(task: SecondVisit) -> Float[np.ndarray, "T T"]:
     """Step 3, exactly: [s, t] is p_sᵀ W_K1 p_t, where layer 1 attends by positions and writes tokens.
 

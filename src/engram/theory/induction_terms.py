@@ -1,8 +1,8 @@
 r"""Every quantity of Appendix B.3, from the definition by patterns of sequences, beside the paper's expression.
 
-Orthonormal embeddings, p̂ = 1/N. A term of step 2 is given by its part along Φ1 e_q (the trigger) and along each other
-Φ1 e_i; a term of step 3 by its part along p_{t−1}. The paper averages over labels k with weight 1/N; here they have the
-weights they have given q, which differ by O(1/N) if o ≠ q.
+Orthonormal embeddings, p̂ = 1/N. A term of step 2 is given by its part along Φ1 e_q (the trigger; shares sum to 1, so
+each other Φ1 e_i has minus that, over N−1); a term of step 3 by its part along p_{t−1}, with both visits of q. The paper
+averages over labels k with weight 1/N; here they have the weights they have given q, which differ by O(1/N) if o ≠ q.
 
 Two expressions of the paper are off by more than O(1/N). C keeps t_q = t−1 only, but how often the label came does not
 depend on t_q, so that every t_q ≤ t stays: "C, all t_q". And with natural pairs o = q is no rare case: Δ^q stays, and A
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from engram.tasks.second_visit import Law, SecondVisit
-from engram.theory.induction import gamma, tau
+from engram.theory.induction import gamma, output_memory, tau
 
 PAIRS = ("distinct", "natural")
 
@@ -48,14 +48,13 @@ class Patterns:
 def paper_and_found(task: SecondVisit) -> dict[str, tuple[float, float]]:
     """By name the paper's expression and what comes out; where the paper has O(1/N) only, its leading order 0."""
     patterns = Patterns.of(task)
-    return _step_1(task, patterns) | _step_2(task, patterns) | _step_3(task, patterns)
+    return _step_1(task) | _step_2(task, patterns) | _step_3(task, patterns)
 
 
-def _step_1(task: SecondVisit, patterns: Patterns) -> dict[str, tuple[float, float]]:
-    """τ by its definition: the mean of Σ_{t≥t_o} 1/t over the law of t_o = t_q + 1."""
-    inverse = np.append(1 / np.arange(1, task.T + 1), 0.0)
-    after = np.array([inverse[int(t_q) :].sum() for t_q in patterns.t_q])
-    return {"τ": (tau(task), patterns.mean(after))}
+def _step_1(task: SecondVisit) -> dict[str, tuple[float, float]]:
+    """τ by its definition, and as what W_O2 wrote on Φ1 e_k over what it wrote on e_k."""
+    first, through = output_memory(task)
+    return {"τ": (tau(task), through.diagonal / first.diagonal)}
 
 
 def _step_2(task: SecondVisit, patterns: Patterns) -> dict[str, tuple[float, float]]:
@@ -75,7 +74,6 @@ def _step_2(task: SecondVisit, patterns: Patterns) -> dict[str, tuple[float, flo
     for name, chosen in sets.items():
         part = patterns.mean((weight * patterns.above * chosen).sum(1))
         found[f"Δ^{name} along Φ1e_q"] = (signal[name], part)
-        found[f"Δ^{name} along another Φ1e_i"] = (0.0, -part / (N - 1))  # shares sum to 1
     return found
 
 

@@ -179,7 +179,7 @@ def recalls_by_order(
     ):
         for i, (name, level) in enumerate(chance.items()):
             for j in range(len(orders)):
-                values = [row[f"recall.{name}"] for row in found[j, random]]
+                values = [row[f"recall.{name}{'.t<T' if name == 'W_K1' else ''}"] for row in found[j, random]]
                 x = j + 0.25 * (i - 1)
                 ax.bar(x, float(np.mean(values)), width=0.22, color=f"C{i}", label=name if j == 0 else None)
                 ax.plot([x] * len(values), values, "o", ms=2.5, color=INK, alpha=0.5)

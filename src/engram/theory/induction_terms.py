@@ -1,8 +1,9 @@
 r"""Every quantity of Appendix B.3, from the definition by patterns of sequences, beside the paper's expression.
 
 Orthonormal embeddings, p̂ = 1/N. A term of step 2 is given by its part along Φ1 e_q (the trigger; shares sum to 1, so
-each other Φ1 e_i has minus that, over N−1); a term of step 3 by its part along p_{t−1}, with both visits of q. The paper
-averages over labels k with weight 1/N; here they have the weights they have given q, which differ by O(1/N) if o ≠ q.
+each other Φ1 e_i has minus that, over N−1); a term of step 3 by its part along p_{t−1}, with both visits of q. The
+paper averages over labels k with weight 1/N; here they have the weights they have given q, which differ by O(1/N) if
+o ≠ q.
 
 Two expressions of the paper are off by more than O(1/N). C keeps t_q = t−1 only, but how often the label came does not
 depend on t_q, so that every t_q ≤ t stays: "C, all t_q". And with natural pairs o = q is no rare case: Δ^q stays, and A

@@ -5,8 +5,8 @@ samples (engram.learning.planted_steps). The critical width is found by bisectio
 for T = N/8 with n = N (ln N + 5.1) as in the talk, and for T = 4. Beside it the width at which the mark is attended to.
 
 In this model attention is the easier part. Storing N pairs needs d ≈ c √N whatever T is. What hinders attention is
-that labels come unequally often: the mean of all inputs then looks like a signal, and a token has noise T²√N/(n d^{3/2})
-for a signal 1, so that d must exceed (T²/N) (N²/(Tn))^{2/3}. (The talk's exponent cannot be read.) For T = N/8 that
+that labels come unequally often: the mean of all inputs then looks like a signal, and noise is T²√N/(n d^{3/2}) for a
+signal of 1, so that d must exceed (T²/N) (N²/(Tn))^{2/3}. (The talk's exponent cannot be read.) For T = N/8 that
 overtakes √N only near N = 10^5, so the talk's slope 1.11, whose protocol is not published in detail, is not found here.
 
     engram run theory.finite --seeds 5

@@ -1,4 +1,4 @@
-"""Finite width and samples: how wide must a head be to learn a planted token in three steps?
+"""Finite width and samples: how wide a head must be to learn a planted token in three steps.
 
 One of T tokens is marked, and a permutation of it is asked for; steps on W_OV, W_KQ and W_OV again, from the same n
 samples (engram.learning.planted_steps). The critical width is found by bisection, for accuracy 0.9 on fresh sequences:

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,22 @@ def test_specs_that_experiments_share_are_missing_once() -> None:
     shared = missing_specs([find("birth.fig4-left"), find("birth.fig5")], "quick", [])
     assert shared == missing_specs([find("birth.fig4-left")], "quick", [])
     assert len(shared) == 5 * find("birth.fig5").least_seeds("quick") + 5
+
+
+@pytest.mark.parametrize("bundle", ["birth.fig9-quick", "memory.lemmas-quick"])
+def test_a_committed_record_is_checked_by_its_name(bundle: str, home: Path, capsys: pytest.CaptureFixture) -> None:
+    """In a home that is empty: the name is found in the bundle, and what it says is computed again."""
+    with zipfile.ZipFile(COMMITTED / f"{bundle}.zip") as packed:
+        name = packed.namelist()[0].partition("/")[0]
+    with pytest.raises(SystemExit) as end:
+        main(["runs", "check", name, "--steps", "2"])
+    assert (end.value.code, "agree to the byte" in capsys.readouterr().out) == (0, True)
+
+
+@pytest.mark.parametrize("command", ["rm", "resume"])
+def test_a_committed_record_is_not_changed(command: str, home: Path, capsys: pytest.CaptureFixture) -> None:
+    name = next(COMMITTED.glob("bigram-simplified-*")).name
+    with pytest.raises(SystemExit) as end:
+        main(["runs", command, name])
+    assert (end.value.code, "no run" in capsys.readouterr().err) == (2, True)
+    assert (COMMITTED / name / "spec.json").exists()

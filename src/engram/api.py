@@ -21,8 +21,8 @@ from engram.ledger import entries_of
 from engram.records import Record, Spec, Train
 from engram.records.compare import first_mismatch
 from engram.records.encode import digest_of
-from engram.records.files import home, replace, writing_to
-from engram.records.shelf import find
+from engram.records.files import COMMITTED, home, replace, writing_to
+from engram.records.shelf import all_records, find
 from engram.records.spec import all_with_settings, run_id
 
 Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
@@ -58,7 +58,18 @@ class Result:
 
 
 def load(name: str) -> Record:
-    """A run of the home by its id, a part of it, `last`, or the path of its folder."""
+    """A run of the home by its id, a part of it, `last`, or the path of its folder; or a committed one by its id."""
+    try:
+        return load_own(name)
+    except EngramError:
+        committed = [record for record in all_records(COMMITTED) if record.id == name]
+        if not committed:
+            raise
+        return committed[0]
+
+
+def load_own(name: str) -> Record:
+    """The same without committed records: what may be changed."""
     path = Path(name).resolve()
     return Record(path) if (path / "spec.json").exists() else find(name, home())
 

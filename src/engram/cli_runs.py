@@ -48,10 +48,10 @@ def diff(a: str, b: str, *, json: bool = False) -> int:
 @runs.command
 def rm(run: str, *, json: bool = False) -> int:
     """Remove a run."""
-    from engram.api import load
+    from engram.api import load_own
     from engram.records.shelf import remove
 
-    record = load(run)
+    record = load_own(run)
     if run not in (record.id, "last"):
         raise EngramError(f"runs rm: give the whole name, {record.id}, or `last`")
     remove(record)
@@ -62,10 +62,10 @@ def rm(run: str, *, json: bool = False) -> int:
 @runs.command
 def resume(run: str, *, json: bool = False) -> int:
     """Go on with a run where it was cut."""
-    from engram.api import load
+    from engram.api import load_own
     from engram.engines.local import run_all
 
-    record = load(run)
+    record = load_own(run)
     if record.stale:
         raise EngramError(f"run {record.id} is of an older revision and cannot go on; run its experiment again")
     device = record.env["sittings"][0]["device"]

@@ -8,17 +8,17 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from engram.embeddings import directions
 from engram.execute import execute
+from engram.learning import planted_steps
 from engram.learning.planted_steps import (
-    Attention,
-    Overlaps,
+    Directions,
     attended,
     attention,
     first_values,
     last_values,
+    phases,
     planted,
-    scores,
+    shares,
 )
 from engram.models.one_head import OneHead
 from engram.models.stores import Outer
@@ -29,11 +29,10 @@ from engram.tasks.planted import PlantedToken
 
 N, T, d, SMALL = 7, 5, 6, 1e-7
 TASK = PlantedToken(N=N, T=T, n=40)
-E, U = (directions("gaussian/d", N, d, 0, f"planted.{name}", torch.float64) for name in "EU")
-g = directions("gaussian/d", 1, d, 0, "planted.mark", torch.float64)[0]
-OVERLAPS = Overlaps.of(N, d, 0)
-SAMPLE = TASK.sample(0, 0, TASK.samples)
-VALUES = E[torch.from_numpy(np.column_stack([SAMPLE.marked, SAMPLE.others]))]
+AT = Directions.drawn(N, d, 0)
+E, U, g = AT.E, AT.U, AT.g
+SAMPLE = TASK.learned(0)
+VALUES = E[torch.from_numpy(SAMPLE.tokens)]
 X = torch.cat([VALUES[:, :1] + g, VALUES[:, 1:]], dim=1)  # keys
 
 
@@ -42,39 +41,49 @@ def loss(V: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(x @ V.T @ U.T, torch.from_numpy(SAMPLE.labels))
 
 
-def on_vectors(M: torch.Tensor) -> torch.Tensor:
-    return U.T @ M @ E
-
-
 def test_first_values_are_the_gradient_at_zero() -> None:
     V = torch.zeros(d, d, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(loss(V, torch.zeros(d, dtype=torch.float64)), V)
-    assert torch.allclose(on_vectors(first_values(SAMPLE, N)), -gradient, atol=1e-12)
+    assert torch.allclose(first_values(SAMPLE, AT), -gradient, atol=1e-12)
 
 
-def test_attention_is_the_gradient_after_a_small_first_step() -> None:
-    values = first_values(SAMPLE, N)
+@pytest.mark.parametrize("at_once", [planted_steps.AT_ONCE, 3 * T])
+def test_attention_is_the_gradient_after_a_small_first_step(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planted_steps, "AT_ONCE", at_once)
+    V = first_values(SAMPLE, AT)
     w = torch.zeros(d, dtype=torch.float64, requires_grad=True)
-    (gradient,) = torch.autograd.grad(loss(SMALL * on_vectors(values), w), w)
-    found = attention(values, SAMPLE, OVERLAPS)
-    assert torch.allclose(E.T @ found.a + found.b * g, -gradient / SMALL, rtol=1e-5, atol=1e-9)
+    (gradient,) = torch.autograd.grad(loss(SMALL * V, w), w)
+    assert torch.allclose(attention(V, SAMPLE, AT), -gradient / SMALL, rtol=1e-5, atol=1e-9)
 
 
 def test_last_values_are_the_gradient_under_hard_attention() -> None:
-    found = attention(first_values(SAMPLE, N), SAMPLE, OVERLAPS)
-    w = (E.T @ found.a + found.b * g) * 1e9
+    w = attention(first_values(SAMPLE, AT), SAMPLE, AT)
     V = torch.zeros(d, d, dtype=torch.float64, requires_grad=True)
-    (gradient,) = torch.autograd.grad(loss(V, w), V)
-    assert torch.allclose(on_vectors(last_values(found, SAMPLE, OVERLAPS)), -gradient, atol=1e-10)
+    (gradient,) = torch.autograd.grad(loss(V, 1e9 * w), V)
+    assert torch.allclose(last_values(w, SAMPLE, AT), -gradient, atol=1e-10)
 
 
-def test_scores_are_products_of_vectors() -> None:
-    M, found = first_values(SAMPLE, N), Attention(torch.arange(N, dtype=torch.float64), 2.0)
-    assert torch.allclose(scores(M, OVERLAPS), U @ on_vectors(M) @ E.T, atol=1e-12)
-    taken, marked = attended(found, SAMPLE, OVERLAPS)
-    best = (X @ (E.T @ found.a + found.b * g)).argmax(1)
+def test_hard_attention_takes_the_best_key() -> None:
+    w = torch.linspace(-1, 1, d, dtype=torch.float64)
+    taken, marked = attended(w, SAMPLE, AT)
+    best = (X @ w).argmax(1)
     assert torch.equal(marked, best == 0)
     assert torch.equal(E[taken], VALUES[torch.arange(len(X)), best])
+
+
+def test_balanced_samples_mark_every_token_alike() -> None:
+    task = PlantedToken(N=N, T=T, n=3 * N, balanced=True)
+    found = task.learned(0)
+    assert np.bincount(found.tokens[:, 0]).tolist() == [3] * N
+    assert np.array_equal(found.labels, task.permutation(0)[found.tokens[:, 0]])
+    assert np.array_equal(found.tokens[:, 1:], PlantedToken(N=N, T=T, n=3 * N).learned(0).tokens[:, 1:])
+
+
+def test_a_phase_map_is_made_of_single_measurements() -> None:
+    rows = list(phases(draws=2, seed=3, N=16, least=4, most=8, widest=16))
+    assert [(row["T"], row["d"]) for row in rows] == [(T, d) for T in (4, 8) for d in (8, 11, 16)]
+    apart = [shares(PlantedToken(N=16, T=8), 11, 3 + (draw << 32)) for draw in range(2)]
+    assert rows[4] == {"T": 8, "d": 11} | {name: np.mean([row[name] for row in apart]) for name in ("label", "mark")}
 
 
 @pytest.mark.parametrize(("width", "least", "most"), [(2, 0.0, 0.3), (512, 0.97, 1.0)])
@@ -84,7 +93,7 @@ def test_wide_models_learn_and_narrow_ones_do_not(width: int, least: float, most
 
 def test_the_permutation_is_that_of_the_seed() -> None:
     a, b = TASK.sample(3, 0, 500), TASK.sample(3, 1, 500)
-    assert {*zip(a.marked, a.labels, strict=True)} == {*zip(b.marked, b.labels, strict=True)}
+    assert {*zip(a.tokens[:, 0], a.labels, strict=True)} == {*zip(b.tokens[:, 0], b.labels, strict=True)}
     assert sorted(TASK.permutation(3)) == list(range(N))
     assert PlantedToken(N=64).samples == round(64 * (np.log(64) + 5.1))
 

@@ -15,7 +15,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.learning.steps import Embedded, Matrix, Steps, recalls, sampled, scores
+from engram.errors import EngramError
+from engram.learning.steps import Embedded, Matrix, Steps, recalls, sampled, scores, spread
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.gradients import first_layer, second_layer
 
@@ -41,9 +42,8 @@ def stepped(embedded: Embedded, law: Law, order: Sequence[str], first: Steps) ->
     w = first
     for name in order:
         w = replace(w, **{name: -gradient(embedded, w, law, name)})
-        table = scores(embedded, w)[name]
-        spread = float((table.amax(1) - table.mean(1)).mean())
-        w = replace(w, **{name: getattr(w, name) * (1 / spread if spread else 0.0)})
+        above = spread(scores(embedded, w)[name])
+        w = replace(w, **{name: getattr(w, name) * (1 / above if above else 0.0)})
     return w
 
 
@@ -56,8 +56,12 @@ def first_values(d: int, seed: int, random: bool) -> Steps:
 def in_order(
     draws: int, seed: int, N: int, T: int, d: int, n: int, order: int, random: int
 ) -> Iterator[dict[str, float]]:
-    """One row: recall of each memory after the steps in ORDERS[order], with random embeddings."""
-    embedded, law = Embedded.random(N, T, d, seed), sampled(SecondVisit(N=N, T=T), seed, 0, n)
-    w = stepped(embedded, law, ORDERS[order], first_values(d, seed, bool(random)))
-    written = {f"written.{name}": float(getattr(w, name).any()) for name in MEMORIES}
-    yield {f"recall.{name}": value for name, value in recalls(scores(embedded, w)).items()} | written
+    """Recall of each memory after the steps in ORDERS[order], with random embeddings; rows have data of their own."""
+    if not 0 <= order < len(ORDERS):
+        raise EngramError(f"order: {order} is none of 0 … {len(ORDERS) - 1}")
+    embedded = Embedded.random(N, T, d, seed)
+    for draw in range(draws):
+        law = sampled(SecondVisit(N=N, T=T), seed, draw, n)
+        w = stepped(embedded, law, ORDERS[order], first_values(d, seed, bool(random)))
+        written = {f"written.{name}": float(getattr(w, name).any()) for name in MEMORIES}
+        yield {f"recall.{name}": value for name, value in recalls(scores(embedded, w)).items()} | written

@@ -10,9 +10,10 @@ Keys carry the mark, values do not: otherwise V₂ g counts how often each label
 label this bias alone makes half of the answers wrong, at any d.
 
 Rates are those of the theory: the first so small that predictions stay uniform, the others so large that attention is
-hard and V₁ is forgotten. So p̂ = 1/N throughout, and all is a table over the vocabulary.
+hard and V₁ is forgotten. So p̂ = 1/N throughout, and only counts of (label, token) matter to V.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,90 +26,85 @@ from engram.models.one_head import OneHead
 from engram.tasks.planted import PlantedToken, Sample
 
 TEST_STEP, TEST = 1, 2000  # fresh sequences for the accuracy
+AT_ONCE = 2**23  # tokens whose gains are looked up together
 
 
 @dataclass(frozen=True)
-class Overlaps:
-    """All that random directions have to say: products of tokens, of labels, and of tokens with the mark."""
+class Directions:
+    """Embeddings of the tokens, of the labels, and the mark."""
 
-    tokens: Float[Tensor, "N N"]  # e_i · e_j
-    labels: Float[Tensor, "N N"]  # u_k · u_l
-    mark: Float[Tensor, " N"]  # e_j · g
-    marks: float  # g · g
+    E: Float[Tensor, "N d"]
+    U: Float[Tensor, "N d"]
+    g: Float[Tensor, " d"]
 
     @classmethod
-    def of(cls, N: int, d: int, seed: int) -> "Overlaps":
+    def drawn(cls, N: int, d: int, seed: int) -> "Directions":
         E, U = (directions("gaussian/d", N, d, seed, f"planted.{name}", torch.float64) for name in "EU")
-        g = directions("gaussian/d", 1, d, seed, "planted.mark", torch.float64)[0]
-        return cls(E @ E.T, U @ U.T, E @ g, float(g @ g))
+        return cls(E, U, directions("gaussian/d", 1, d, seed, "planted.mark", torch.float64)[0])
 
 
-@dataclass(frozen=True)
-class Attention:
-    """w = Eᵀ a + b g."""
-
-    a: Float[Tensor, " N"]
-    b: float
-
-    def scores(self, o: Overlaps) -> tuple[Float[Tensor, " N"], float]:
-        """e_j · w and g · w."""
-        return o.tokens @ self.a + self.b * o.mark, float(o.mark @ self.a) + self.b * o.marks
+def first_values(sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
+    """Step 1: each sequence gives 1/T to every token it has."""
+    return _written(np.repeat(sample.labels, sample.tokens.shape[1]), sample.tokens.ravel(), at)
 
 
-def scores(M: Float[Tensor, "N N"], o: Overlaps) -> Float[Tensor, "N N"]:
-    """u_kᵀ V e_j for V = Uᵀ M E."""
-    return o.labels @ M @ o.tokens
-
-
-def first_values(sample: Sample, N: int) -> Float[Tensor, "N N"]:
-    """Step 1, as M: each sequence gives 1/T to every token it has."""
-    z = _tokens(sample)
-    return _written(np.repeat(sample.labels, z.shape[1]), z.ravel(), N)
-
-
-def attention(M: Float[Tensor, "N N"], sample: Sample, o: Overlaps) -> Attention:
+def attention(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> Float[Tensor, " d"]:
     """Step 2: w = E[(1/T) Σ_t (v_t − v̄) x_t], where v_t is what more attention to t would give the label."""
-    gain = scores(M, o)
+    gain = at.U @ V @ at.E.T
     gain -= gain.mean(0)  # less what p̂ = 1/N gives to every label
-    labels, z = torch.from_numpy(sample.labels), torch.from_numpy(_tokens(sample))
-    v = gain[labels[:, None], z]
-    v = (v - v.mean(1, keepdim=True)) / v.numel()
-    return Attention(torch.zeros_like(o.mark).index_add(0, z.flatten(), v.flatten()), float(v[:, 0].sum()))
+    on_tokens, on_mark = torch.zeros(len(at.E), dtype=gain.dtype), 0.0
+    for rows in np.array_split(np.arange(len(sample.labels)), -(-sample.tokens.size // AT_ONCE)):
+        z = torch.from_numpy(sample.tokens[rows])
+        v = gain[torch.from_numpy(sample.labels[rows])[:, None], z]
+        v -= v.mean(1, keepdim=True)
+        on_tokens.index_add_(0, z.flatten(), v.flatten())
+        on_mark += float(v[:, 0].sum())
+    return (on_tokens @ at.E + on_mark * at.g) / sample.tokens.size
 
 
-def attended(found: Attention, sample: Sample, o: Overlaps) -> tuple[Int[Tensor, " n"], Bool[Tensor, " n"]]:
+def attended(w: Float[Tensor, " d"], sample: Sample, at: Directions) -> tuple[Int[Tensor, " n"], Bool[Tensor, " n"]]:
     """The token that hard attention takes from each sequence, and whether it is the marked one."""
-    of_tokens, of_mark = found.scores(o)
-    z = torch.from_numpy(_tokens(sample))
-    keys = of_tokens[z]
-    keys[:, 0] += of_mark
-    best = keys.argmax(1)
+    z = torch.from_numpy(sample.tokens)
+    scores = (at.E @ w)[z]
+    scores[:, 0] += at.g @ w
+    best = scores.argmax(1)
     return z[torch.arange(len(z)), best], best == 0
 
 
-def last_values(found: Attention, sample: Sample, o: Overlaps) -> Float[Tensor, "N N"]:
-    """Step 3, as M: each sequence gives all to the token that it attends to."""
-    return _written(sample.labels, attended(found, sample, o)[0].numpy(), len(o.mark))
+def last_values(w: Float[Tensor, " d"], sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
+    """Step 3: each sequence gives all to the token that it attends to."""
+    return _written(sample.labels, attended(w, sample, at)[0].numpy(), at)
 
 
-def _written(labels: Int[np.ndarray, " n"], tokens: Int[np.ndarray, " n"], N: int) -> Float[Tensor, "N N"]:
-    """The mean of (1{y=k} − 1/N) 1{z=j} over pairs of label and token."""
+def _written(labels: Int[np.ndarray, " n"], tokens: Int[np.ndarray, " n"], at: Directions) -> Float[Tensor, "d d"]:
+    """Uᵀ M E, where M is the mean of (1{y=k} − 1/N) 1{z=j} over pairs of label and token."""
+    N = len(at.E)
     joint = np.bincount(labels * N + tokens, minlength=N * N).reshape(N, N) / len(labels)
-    return torch.from_numpy(joint - joint.sum(0) / N)
+    return at.U.T @ torch.from_numpy(joint - joint.sum(0) / N) @ at.E
+
+
+def shares(task: PlantedToken, d: int, seed: int) -> dict[str, float]:
+    """On fresh sequences, how often the label is right, and how often the mark is attended to."""
+    at, sample, fresh = Directions.drawn(task.N, d, seed), task.learned(seed), task.sample(seed, TEST_STEP, TEST)
+    w = attention(first_values(sample, at), sample, at)
+    taken, marked = attended(w, fresh, at)
+    answers = (at.U @ last_values(w, sample, at) @ at.E.T).argmax(0)
+    right = (answers[taken].numpy() == fresh.labels).mean()
+    return {"label": float(right), "mark": float(marked.double().mean())}
 
 
 def planted(task: PlantedToken, d: int, seed: int, model: OneHead) -> dict[str, float]:
-    """Accuracy on fresh sequences: how often the label is right, or how often the mark is attended to."""
-    o, sample = Overlaps.of(task.N, d, seed), task.sample(seed, 0, task.samples)
-    found = attention(first_values(sample, task.N), sample, o)
-    fresh = task.sample(seed, TEST_STEP, TEST)
-    taken, marked = attended(found, fresh, o)
-    if model.asked == "mark":
-        return {"accuracy": float(marked.double().mean())}
-    answers = scores(last_values(found, sample, o), o).argmax(0)
-    return {"accuracy": float((answers[taken].numpy() == fresh.labels).mean())}
+    """What a Search asks at each width."""
+    return {"accuracy": shares(task, d, seed)[model.asked]}
 
 
-def _tokens(sample: Sample) -> Int[np.ndarray, "n T"]:
-    """The marked token first."""
-    return np.column_stack([sample.marked, sample.others])
+def phases(draws: int, seed: int, N: int, least: int, most: int, widest: int) -> Iterator[dict[str, float]]:
+    """A map: rows by length T and width d, each a mean over `draws` codebooks with data of their own.
+
+    T doubles from `least` to `most`; d grows by √2 from 8 to `widest`.
+    """
+    widths = np.unique(np.round(8 * 2 ** np.arange(0, np.log2(widest / 8) + 0.01, 0.5)).astype(int))
+    for T in (least << i for i in range((most // least).bit_length())):
+        for d in widths.tolist():
+            found = [shares(PlantedToken(N=N, T=T), d, seed + (draw << 32)) for draw in range(draws)]
+            yield {"T": T, "d": d} | {name: float(np.mean([row[name] for row in found])) for name in found[0]}

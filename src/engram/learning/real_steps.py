@@ -16,7 +16,7 @@ from torch import Tensor
 from engram.learning.fast import applies
 from engram.learning.orders import MEMORIES, ORDERS
 from engram.learning.paths import PATHS
-from engram.learning.steps import recalls
+from engram.learning.steps import recalls, spread
 from engram.models import Simplified, Weights
 from engram.tasks import Bigram, Task
 
@@ -36,9 +36,8 @@ def tables(w: Weights) -> dict[str, Float[Tensor, "n m"]]:
 
 def sharpened(w: Weights, name: str, sharpness: float) -> Tensor:
     """W scaled so that the best stands this far above the mean, in the mean over rows; zero stays zero."""
-    table = tables(w)[name]
-    spread = float((table.amax(1) - table.mean(1)).mean())
-    return w[name] * (sharpness / spread if spread > 0 else 0.0)
+    above = spread(tables(w)[name])
+    return w[name] * (sharpness / above if above > 0 else 0.0)
 
 
 def stepped(task: Task, model: Simplified, seed: int, n: int, order: Sequence[str], first: Weights) -> Weights:

@@ -182,7 +182,7 @@ def sharpened(
     embedded: Embedded, steps: Steps, tokens: Int[np.ndarray, "A T"], sharpness: float
 ) -> Float[Tensor, "A N"]:
     """Logits when both key matrices are scaled up: a score of `sharpness` between the best key and the mean of keys."""
-    W_K1, W_K2 = (W * sharpness / _spread(W, *ends) for W, ends in _keys(embedded, steps))
+    W_K1, W_K2 = (W * sharpness / spread((keys @ W @ queries.T).T) for W, (keys, queries) in _keys(embedded, steps))
     X = embedded.E[torch.from_numpy(tokens)]
     Z = first_layer(W_K1, X, embedded.P, embedded.Phi1)
     return second_layer(W_K2, X, Z, embedded.U, steps.W_O2 @ embedded.W_V2)
@@ -193,10 +193,9 @@ def _keys(embedded: Embedded, steps: Steps) -> Iterator[tuple[Matrix, tuple[Tens
     yield steps.W_K2, (embedded.E @ embedded.Phi1.T, embedded.E)
 
 
-def _spread(W: Matrix, keys: Tensor, queries: Tensor) -> float:
-    """How far the best key of a query lies above the mean key, in the mean over queries."""
-    table = keys @ W @ queries.T
-    return float((table.amax(0) - table.mean(0)).mean())
+def spread(table: Float[Tensor, "n m"]) -> float:
+    """How far the best answer of a row lies above the mean of the row, in the mean over rows."""
+    return float((table.amax(1) - table.mean(1)).mean())
 
 
 def sampled(task: SecondVisit, seed: int, step: int, n: int) -> Law:
@@ -206,12 +205,15 @@ def sampled(task: SecondVisit, seed: int, step: int, n: int) -> Law:
 
 
 SHARP = 100.0
-PAIRS = ("distinct", "natural")
+
+
+def _task(N: int, T: int, natural: int) -> SecondVisit:
+    return SecondVisit(N=N, T=T, pairs="natural" if natural else "distinct")
 
 
 def population(draws: int, seed: int, N: int, T: int, natural: int = 0, rate: int = 1) -> Iterator[dict[str, float]]:
     """One row: what the exact steps with orthonormal embeddings wrote. Draws and seed change nothing."""
-    task = SecondVisit(N=N, T=T, pairs=PAIRS[natural])  # type: ignore[arg-type]
+    task = _task(N, T, natural)
     embedded, law = Embedded.orthonormal(N, T), task.patterns()
     steps = three_steps(embedded, law, float(rate))
     through = embedded.E @ embedded.Phi1.T @ embedded.W_V2.T @ steps.W_O2.T @ embedded.U.T
@@ -227,14 +229,17 @@ def population(draws: int, seed: int, N: int, T: int, natural: int = 0, rate: in
 
 
 def from_samples(draws: int, seed: int, N: int, T: int, d: int, n: int, natural: int = 0) -> Iterator[dict[str, float]]:
-    """One row: recalls and accuracy (on 1000 fresh sequences) after three steps on n sequences, the same for each step.
+    """Recalls and accuracy (on 1000 fresh sequences) after three steps on n sequences, the same for each step.
 
     Embeddings are random in d dimensions, or orthonormal for d = 0. Each of `draws` rows has data of its own.
+    `positive.W_K2` is the share of triggers whose entry on the diagonal has the right sign.
     """
-    task = SecondVisit(N=N, T=T, pairs=PAIRS[natural])  # type: ignore[arg-type]
+    task = _task(N, T, natural)
     for draw in range(draws):
         embedded = Embedded.random(N, T, d, seed) if d else Embedded.orthonormal(N, T).unnamed()
         steps = three_steps(embedded, sampled(task, seed, draw, n))
         fresh = sampled(task, seed, draws + draw, 1000)
-        row = {f"recall.{name}": value for name, value in recalls(scores(embedded, steps)).items()}
+        tables = scores(embedded, steps)
+        row = {f"recall.{name}": value for name, value in recalls(tables).items()}
+        row["positive.W_K2"] = float((tables["W_K2"].diagonal() > 0).double().mean())
         yield row | {"accuracy": accuracy(embedded, steps, fresh, SHARP)}

@@ -114,39 +114,6 @@ def _signs(ax: Axes, lengths: Sequence[int], sizes: Sequence[int], values: Float
 
 
 @house_style()
-def critical_widths(
-    found: Mapping[tuple[str, str], Mapping[int, Sequence[float]]], slopes: Mapping[tuple[str, str], float]
-) -> Figure:
-    """The width that answers need, and the width at which the mark is attended to, against the vocabulary."""
-    fig = Figure(figsize=(10.4, 4.2))
-    titles = {"label": "To answer right", "mark": "To attend to the mark"}
-    for ax, (asked, title) in zip(fig.subplots(1, 2, sharey=True), titles.items(), strict=True):
-        kinds = [kind for kind, what in found if what == asked]
-        for i, kind in enumerate(kinds):
-            sizes = found[kind, asked]
-            points = np.array([(N, d) for N, over_seeds in sizes.items() for d in over_seeds])
-            ax.plot(*points.T, "o", ms=3.5, alpha=0.35, color=f"C{i}")
-            means = [float(np.exp(np.mean(np.log(d)))) for d in sizes.values()]
-            ax.plot(list(sizes), means, "-", color=f"C{i}", label=f"{kind}: slope {slopes[kind, asked]:.2f}")
-        _slope_guides(ax, found["T = 4", "label"])
-        ax.set(xscale="log", yscale="log", xlabel="tokens N", ylabel="critical width d", title=title)
-        ticks = list(next(iter(found.values())))
-        ax.set_xticks(ticks, [str(N) for N in ticks])
-        ax.minorticks_off()
-        ax.grid(axis="y")
-        ax.legend(fontsize=8.5)
-    return fig
-
-
-def _slope_guides(ax: Axes, reference: Mapping[int, Sequence[float]]) -> None:
-    """√N and N, through the first width for T = 4."""
-    N = np.array(list(reference), dtype=float)
-    first = float(np.exp(np.mean(np.log(next(iter(reference.values()))))))
-    for power, style, name in ((0.5, "--", "√N"), (1.0, ":", "N")):
-        ax.plot(N, first * (N / N[0]) ** power, color=INK, ls=style, lw=1.1, label=f"like {name}")
-
-
-@house_style()
 def recall_by_width(found: Mapping[Size, Sequence[Mapping[str, float]]], memories: Sequence[str]) -> Figure:
     """Recall of each memory after three steps, by width and number of sequences; dots are seeds."""
     fig = Figure(figsize=(11.4, 3.8))

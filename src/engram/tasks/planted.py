@@ -3,7 +3,7 @@ r"""A planted token (Vural, Bietti, Soltanolkotabi, Wu): one of T random tokens 
     tokens    z_1 … z_ℓ … z_T  uniform on N          x_t = e_{z_t} + 1{t = ℓ} e_trig,  ℓ uniform
     label     y = Π(z_ℓ), Π a permutation            the query is e_EOS
 
-Attention must find the mark, and the value matrix must store Π. Only how often each unmarked token comes matters.
+Attention must find the mark, and the value matrix must store Π. Which position is marked does not matter.
 """
 
 from dataclasses import dataclass
@@ -17,23 +17,27 @@ from pydantic import Field
 from engram.values import Value, generator
 
 SEEN_MARGIN = 5.1  # N (ln N + 5.1) samples show every token with probability exp(−e^{−5.1}) = 0.994
+LARGEST = 16384  # tables of N × N numbers are kept
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Marked token, the others, and the label; which position is marked does not matter."""
+    """Sequences with the marked token first, and their labels."""
 
-    marked: Int[np.ndarray, " n"]
-    others: Int[np.ndarray, "n rest"]
+    tokens: Int[np.ndarray, "n T"]
     labels: Int[np.ndarray, " n"]
 
 
 class PlantedToken(Value):
-    """N tokens, sequences of T, and how many of them are learned from: `n`, or N (ln N + 5.1) if it is 0."""
+    """N tokens, sequences of T, and how many of them are learned from: `n`, or N (ln N + 5.1) if it is 0.
 
-    N: Annotated[int, Field(ge=2)] = 64
-    T: Annotated[int, Field(ge=2)] = 8
+    With `balanced` the n sequences that are learned from mark all tokens equally often (up to one).
+    """
+
+    N: Annotated[int, Field(ge=2, le=LARGEST)] = 64
+    T: Annotated[int, Field(ge=2, le=65536)] = 8
     n: Annotated[int, Field(ge=0)] = 0
+    balanced: bool = False
 
     @property
     def samples(self) -> int:
@@ -44,5 +48,13 @@ class PlantedToken(Value):
 
     def sample(self, seed: int, step: int, n: int) -> Sample:
         """A pure function of (task, seed, step, n). The permutation is that of the seed."""
-        drawn = generator(seed, "planted", step).integers(self.N, size=(n, self.T))
-        return Sample(drawn[:, 0], drawn[:, 1:], self.permutation(seed)[drawn[:, 0]])
+        tokens = generator(seed, "planted", step).integers(self.N, size=(n, self.T))
+        return Sample(tokens, self.permutation(seed)[tokens[:, 0]])
+
+    def learned(self, seed: int) -> Sample:
+        """The sequences that the steps learn from."""
+        drawn = self.sample(seed, 0, self.samples)
+        if not self.balanced:
+            return drawn
+        marked = np.arange(self.samples) % self.N
+        return Sample(np.column_stack([marked, drawn.tokens[:, 1:]]), self.permutation(seed)[marked])

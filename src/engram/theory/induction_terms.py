@@ -19,8 +19,6 @@ from jaxtyping import Bool, Float
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.induction import gamma, output_memory, tau
 
-PAIRS = ("distinct", "natural")
-
 
 @dataclass(frozen=True)
 class Patterns:
@@ -98,7 +96,7 @@ def _step_3(task: SecondVisit, patterns: Patterns) -> dict[str, tuple[float, flo
 
 def terms(draws: int, seed: int, N: int, T: int, natural: int = 0) -> Iterator[dict[str, float]]:
     """One row: each quantity as "name: paper" and "name: found". Exact: draws and seed change nothing."""
-    pairs = paper_and_found(SecondVisit(N=N, T=T, pairs=PAIRS[natural]))  # type: ignore[arg-type]
+    pairs = paper_and_found(SecondVisit(N=N, T=T, pairs="natural" if natural else "distinct"))
     yield {
         f"{name}: {which}": 0.0 if abs(value) < 1e-15 else value  # sums that cancel
         for name, both in pairs.items()

@@ -2,12 +2,12 @@
 
 One of T tokens is marked, and a permutation of it is asked for; steps on W_OV, W_KQ and W_OV again, from the same n
 samples (engram.learning.planted_steps). The critical width is found by bisection, for accuracy 0.9 on fresh sequences:
-for T = N/8 with n = N (ln N + 5.1) as in the talk, and for T = 4. Beside it the width at which the mark is attended to.
+for T = N/8 with n = N (ln N + 5.1) as in the talk, and for T = 4. Beside it the width at which the mark is attended to,
+and a map of both over length and width.
 
-In this model attention is the easier part. Storing N pairs needs d ≈ c √N whatever T is. What hinders attention is
-that labels come unequally often: the mean of all inputs then looks like a signal, and noise is T²√N/(n d^{3/2}) for a
-signal of 1, so that d must exceed (T²/N) (N²/(Tn))^{2/3}. (The talk's exponent cannot be read.) For T = N/8 that
-overtakes √N only near N = 10^5, so the talk's slope 1.11, whose protocol is not published in detail, is not found here.
+In this model attention is the easier part until T is near N. Storing N pairs needs d ≈ c √N whatever T is, and
+attention d ≫ (T²/N) (N²/(Tn))^{2/3} (theory.mean-bias). For T = N/8 that overtakes √N only near N = 10^5, so the talk's
+slope 1.11, whose protocol is not published in detail, is not found here.
 
     engram run theory.finite --seeds 5
 """
@@ -19,38 +19,43 @@ import numpy as np
 
 from engram.experiments import Scale
 from engram.models.one_head import OneHead
-from engram.records import Claim, Measure, Record, Search
+from engram.records import Check, Claim, Measure, Record, Search
 from engram.records.readings import capacity
 from engram.tasks.planted import PlantedToken
 
-TIMES = "quick 20 s a seed, paper 5 min a seed on 2 cores"
+TIMES = "quick 1 min a seed, paper 15 min a seed on 2 cores"
 SOURCE = "talks, 'Finite width and finite samples' (Vural et al.)"
 CLAIMS = {
     "theory.finite-slope": "The critical width grows like N for T = N/8, and like √N for a fixed T.",
     "theory.samples": "More samples lower the critical width when T is large.",
 }
-SIZES = {"smoke": (48, 64), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024, 2048, 4096)}
+SIZES = {"smoke": (64, 128), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024, 2048, 4096)}
 LONG, SHORT, MORE = "T = N/8", "T = 4", "T = N/8, 8 times the samples"
 KINDS = (LONG, SHORT, MORE)
 BANDS = {LONG: (1.0, 1.2), SHORT: (0.45, 0.65)}
+MAPS = {
+    "smoke": {"N": 16, "least": 4, "most": 8, "widest": 16},
+    "quick": {"N": 256, "least": 4, "most": 512, "widest": 512},
+    "paper": {"N": 1024, "least": 4, "most": 2048, "widest": 2048},
+}
+DRAWS = {"smoke": 1, "quick": 3, "paper": 9}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    return [
-        Search(
-            task=_task(kind, N),
-            model=OneHead(asked=asked),
-            target=0.9,
-            bracket=(4, 512),
-            tolerance=0.03,
-            votes=3,
-            seed=s,
-        )
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Search | Check]:
+    sought = [
+        critical_width(_task(kind, N), asked, seed, votes=3)
         for kind in KINDS
         for asked in ("label", "mark")
         for N in SIZES[scale]
-        for s in seeds
+        for seed in seeds
     ]
+    law = "learning.planted_steps.phases"
+    return [*sought, *(Check(law=law, sizes=MAPS[scale], draws=DRAWS[scale], seed=seed) for seed in seeds)]
+
+
+def critical_width(task: PlantedToken, asked: Any, seed: int, votes: int) -> Search:
+    model = OneHead(asked=asked)
+    return Search(task=task, model=model, target=0.9, bracket=(4, 512), tolerance=0.03, votes=votes, seed=seed)
 
 
 def _task(kind: str, N: int) -> PlantedToken:
@@ -69,14 +74,14 @@ Widths = Mapping[tuple[str, str], Mapping[int, Sequence[float]]]
 def widths(records: Sequence[Record]) -> Widths:
     """Critical widths over seeds, by kind, by what is asked, by N."""
     found: dict[tuple[str, str], dict[int, list[float]]] = {}
-    for record in records:
+    for record in (r for r in records if isinstance(r.spec, Search)):
         key = kind_of(record), record.store.asked
         found.setdefault(key, {}).setdefault(record.search.task.N, []).append(capacity(record))  # type: ignore[union-attr]
     return found
 
 
 def slopes(by_size: Mapping[int, Sequence[float]]) -> list[float]:
-    """For each seed the slope of log width in log N."""
+    """For each seed the slope of log width in log size."""
     logs = np.log(list(by_size.values()))
     return [float(np.polyfit(np.log(list(by_size)), seed, 1)[0]) for seed in logs.T]
 
@@ -97,8 +102,20 @@ def _claim(id: str, *measures: Measure) -> Claim:
     return Claim(id, CLAIMS[id], SOURCE, measures)
 
 
+def phase_map(records: Sequence[Record]) -> tuple[int, dict[tuple[int, int], dict[str, float]]]:
+    """N, and the mean over seeds of both shares by (T, d)."""
+    runs = [r for r in records if isinstance(r.spec, Check)]
+    cells = {}
+    for rows in zip(*(r.rows for r in runs), strict=True):
+        size = int(rows[0]["T"]), int(rows[0]["d"])
+        cells[size] = {name: float(np.mean([row[name] for row in rows])) for name in ("label", "mark")}
+    return runs[0].check.sizes["N"], cells
+
+
 def figure(records: Sequence[Record]) -> Any:
-    from engram.show.steps import critical_widths
+    from engram.show.finite import critical_widths
 
     found = widths(records)
-    return critical_widths(found, {key: float(np.mean(slopes(sizes))) for key, sizes in found.items()})
+    return critical_widths(
+        found, {key: float(np.mean(slopes(sizes))) for key, sizes in found.items()}, *phase_map(records)
+    )

@@ -14,6 +14,7 @@ from typing import Any
 
 from engram.experiments import Scale
 from engram.experiments.memory import of_law
+from engram.learning.orders import MEMORIES
 from engram.records import Check, Claim, Measure, Record
 
 TIMES = "quick 2 min a seed, paper 20 min a seed on 2 cores"
@@ -24,7 +25,6 @@ CLAIMS = {
 WIDTHS = {"smoke": (16, 32), "quick": (128, 512, 1024), "paper": (128, 512, 1024, 2048)}
 SAMPLES = {"smoke": (8, 16), "quick": (256, 2048), "paper": (256, 2048, 16384)}
 LENGTH = {"smoke": 24, "quick": 128, "paper": 256}
-MEMORIES = ("W_O2", "W_K2", "W_K1")
 REAL, CONTROL = "learning.real_steps.three_steps", "learning.steps.from_samples"
 
 

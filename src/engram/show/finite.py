@@ -1,0 +1,84 @@
+"""Figures of finite width and samples: critical widths against sizes, and the map of what is learned where."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from engram.show.maps import SHADES
+from engram.show.style import INK, house_style
+
+BySize = Mapping[int, Sequence[float]]
+ASKED = {"label": "To answer right", "mark": "To attend to the mark"}
+
+
+@house_style()
+def critical_widths(
+    found: Mapping[tuple[str, str], BySize],
+    slopes: Mapping[tuple[str, str], float],
+    N: int,
+    cells: Mapping[tuple[int, int], Mapping[str, float]],
+) -> Figure:
+    """Above, critical widths against the vocabulary; below, what is learned over length and width."""
+    fig = Figure(figsize=(10.4, 8.2))
+    above, below = fig.subplots(2, 2)
+    for ax, asked in zip(above, ASKED, strict=True):
+        for i, kind in enumerate(kind for kind, what in found if what == asked):
+            _points(ax, found[kind, asked], f"C{i}", f"{kind}: slope {slopes[kind, asked]:.2f}")
+        _slope_guides(ax, found["T = 4", "label"])
+        _log_axes(ax, list(next(iter(found.values()))), "tokens N", ASKED[asked])
+    for ax, asked in zip(below, ASKED, strict=True):
+        _phases(ax, {size: shares[asked] for size, shares in cells.items()})
+        ax.set_title(f"{ASKED[asked]}, N = {N}: share on fresh sequences")
+    fig.colorbar(below[-1].collections[0], ax=below, label="share, mean over codebooks", shrink=0.8)
+    return fig
+
+
+def _points(ax: Axes, by_size: BySize, colour: str, label: str) -> None:
+    """Every seed, and a line through the geometric means."""
+    ax.plot(*np.array([(N, d) for N, seeds in by_size.items() for d in seeds]).T, "o", ms=3.5, alpha=0.35, color=colour)
+    ax.plot(list(by_size), [float(np.exp(np.mean(np.log(d)))) for d in by_size.values()], color=colour, label=label)
+
+
+def _slope_guides(ax: Axes, reference: BySize) -> None:
+    """√N and N, through the first width for T = 4."""
+    N = np.array(list(reference), dtype=float)
+    first = float(np.exp(np.mean(np.log(next(iter(reference.values()))))))
+    for power, style, name in ((0.5, "--", "√N"), (1.0, ":", "N")):
+        ax.plot(N, first * (N / N[0]) ** power, color=INK, ls=style, lw=1.1, label=f"like {name}")
+
+
+def _log_axes(ax: Axes, ticks: Sequence[int], xlabel: str, title: str) -> None:
+    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="critical width d", title=title)
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
+    ax.minorticks_off()
+    ax.grid(axis="y")
+    ax.legend(fontsize=8.5)
+
+
+def _phases(ax: Axes, cells: Mapping[tuple[int, int], float]) -> None:
+    """Both axes to scale; the line is where the share passes 0.9."""
+    lengths, widths = sorted({T for T, _ in cells}), sorted({d for _, d in cells})
+    values = np.array([[cells[T, d] for T in lengths] for d in widths])
+    ax.pcolormesh(lengths, widths, values, vmin=0, vmax=1, cmap=SHADES, shading="nearest")
+    if values.min() < 0.9 < values.max():
+        ax.contour(lengths, widths, values, levels=[0.9], colors="w", linewidths=1.4)
+    ax.set(xscale="log", yscale="log", xlabel="length T", ylabel="width d")
+    ax.set_xticks(lengths, [str(T) for T in lengths])
+    ax.set_yticks(widths[::2], [str(d) for d in widths[::2]])
+    ax.minorticks_off()
+
+
+@house_style()
+def widths_along(measured: Mapping[str, BySize], theory: Mapping[str, Sequence[float]], control: BySize) -> Figure:
+    """Width at which the mark is found, along each size, with the law (one constant for all); and the control."""
+    fig = Figure(figsize=(12, 4))
+    axes = fig.subplots(1, len(measured), sharey=True)
+    for ax, (title, by_size) in zip(axes, measured.items(), strict=True):
+        _points(ax, by_size, "C0", "measured")
+        ax.plot(list(by_size), theory[title], color=INK, ls="--", lw=1.1, label="T$^{4/3}$ N$^{1/3}$ n$^{−2/3}$")
+        if ax is axes[-1]:
+            _points(ax, control, "C1", "equal label counts")
+        _log_axes(ax, list(by_size), title, f"Along {title}")
+    return fig

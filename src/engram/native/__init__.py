@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-SOURCES = ("transformer.cpp", "stores.cpp")
+HEADERS = ("matrix.h", "adam.h")
+SOURCES = ("transformer.cpp", "stores.cpp", "facts.cpp")
 COMPILERS = ("c++", "g++", "clang++")
 # Fast arithmetic is for this file alone: given to the linker, it would change rounding in the whole process.
 COMPILE = ("-std=c++17", "-O3", "-ffast-math", "-fPIC", "-c")
@@ -65,7 +66,7 @@ def _identity(compiler: str) -> str:
     """The same source, flags, compiler and processor give the same library."""
     stat = Path(compiler).stat()
     about = [*COMPILE, *NATIVE, *LINK, compiler, f"{stat.st_mtime_ns} {stat.st_size}", platform.machine(), _processor()]
-    source = b"".join((HERE / name).read_bytes() for name in ("matrix.h", *SOURCES))
+    source = b"".join((HERE / name).read_bytes() for name in (*HEADERS, *SOURCES))
     return hashlib.sha256(source + "\0".join(about).encode()).hexdigest()[:16]
 
 

@@ -1,0 +1,125 @@
+"""Loss, gradients and steps of `Factual` on CPU by the compiled kernel (native/facts.cpp): exact, on bags of tokens."""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engram.errors import EngramError
+from engram.learning.plan import Adam
+from engram.learning.reference import Measured, summary
+from engram.models.factual import Factual
+from engram.models.trace import Architecture, Weights
+from engram.native import kernel
+from engram.tasks import Batch
+from engram.tasks.book import Bags
+
+
+def applies(model: object, trained: tuple[str, ...], device: str, loss: str = "answer") -> bool:
+    """Whether this path can train these matrices of this model here: not E and U, on CPU, the loss read at EOS."""
+    fits = isinstance(model, Factual) and set(trained) <= set(model.trainable) and loss == "answer"
+    return fits and device == "cpu" and kernel() is not None
+
+
+def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
+    """The same as `reference.gradients`."""
+    assert isinstance(model, Factual)
+    assert loss == "answer"
+    bags = Bags(batch.tokens, None, batch.targets[:, -1])
+    found, gradient = measured(model, w, flat(model, w), bags, bool(names))
+    metrics = summary({"answer": [found.loss, found.right, len(bags.answers)]})
+    if found.overflow:
+        metrics["loss"] = float("nan")  # the kernel's fast arithmetic need not carry a NaN through
+    parts = apart(model, w, gradient) if gradient is not None else {}
+    return Measured({name: parts[name] for name in names}, metrics, len(bags.answers))
+
+
+@dataclass(frozen=True)
+class Found:
+    """Summed loss and right answers of a batch (in a training: of the last one), and steps taken."""
+
+    loss: float
+    right: int
+    overflow: bool
+    steps: int = 0
+
+
+def flat(model: Factual, w: Weights) -> Float[Tensor, " n"]:
+    """All trained matrices in one row, in the order of the kernel."""
+    return torch.cat([w[name].flatten() for name in model.trainable])
+
+
+def apart(model: Factual, w: Weights, row: Float[Tensor, " n"]) -> Weights:
+    parts = row.split([w[name].numel() for name in model.trainable])
+    return {name: part.view(w[name].shape) for name, part in zip(model.trainable, parts, strict=True)}
+
+
+def measured(
+    model: Factual, w: Weights, row: Float[Tensor, " n"], bags: Bags, learn: bool = False
+) -> tuple[Found, Float[Tensor, " n"] | None]:
+    """Loss and right answers on these prompts, and the gradient if wanted."""
+    frozen, prompts = _frozen(w, bags), _prompts(bags, len(w["E"]), row.dtype)
+    gradient = np.zeros_like(row.numpy()) if learn else None
+    found = np.zeros(4)
+    _call("measure", row.dtype, [_sizes(model, w, bags, 1), *frozen, row.numpy(), *prompts, gradient, found])
+    return _found(found), None if gradient is None else torch.from_numpy(gradient)
+
+
+def trained(
+    model: Factual, w: Weights, state: Sequence[Float[Tensor, " n"]], adam: Adam, start: int, bags: Bags, steps: int
+) -> Found:
+    """`steps` steps of Adam from step `start` on: the prompts are those of all steps, one after the other.
+
+    `state` is the row of weights and Adam's two rows of means; all three are changed.
+    """
+    frozen, prompts = _frozen(w, bags), _prompts(bags, len(w["E"]), state[0].dtype)
+    plan, found = np.array([adam.lr, *adam.betas, adam.eps]), np.zeros(4)
+    rows = [part.numpy() for part in state]
+    arrays = [_sizes(model, w, bags, steps), start, steps, plan, *frozen, *prompts, *rows, found]
+    _call("train", state[0].dtype, arrays)
+    return _found(found)
+
+
+def _found(found: Float[np.ndarray, " 4"]) -> Found:
+    return Found(float(found[0]), int(found[1]), bool(found[2]), int(found[3]))
+
+
+def _frozen(w: Weights, bags: Bags) -> list[np.ndarray]:
+    if bags.answers.min() < 0 or bags.answers.max() >= len(w["U"]):  # the kernel would read what is not there
+        raise EngramError(f"answers must lie in 0 … {len(w['U']) - 1}; is model.answers that of the task?")
+    if bags.tokens is not None and (bags.tokens.min() < 0 or bags.tokens.max() >= len(w["E"])):
+        raise EngramError(f"tokens must lie in 0 … {len(w['E']) - 1}")
+    return [w["E"].numpy(), w["U"].numpy()]
+
+
+def _prompts(bags: Bags, V: int, dtype: torch.dtype) -> list[np.ndarray | None]:
+    real = np.float32 if dtype == torch.float32 else np.float64
+    tokens = None if bags.tokens is None else bags.tokens.astype(np.int32)
+    counts = None if bags.counts is None else bags.counts.astype(real)
+    assert counts is None or counts.shape[1] == V
+    return [tokens, counts, bags.answers.astype(np.int32)]
+
+
+def _sizes(model: Factual, w: Weights, bags: Bags, steps: int) -> np.ndarray:
+    length = (bags.tokens if bags.tokens is not None else bags.counts).shape[1]  # type: ignore[union-attr]
+    batch = len(bags.answers) // steps
+    sizes = [len(w["E"]), len(w["U"]), model.d, model.heads, model.d_h, model.m, batch, length]
+    return np.array([*sizes, min(torch.get_num_threads(), batch)], dtype=np.int32)
+
+
+def _call(name: str, dtype: torch.dtype, arguments: Sequence[np.ndarray | int | None]) -> None:
+    """Arrays go by address, whole numbers as they are, None as null."""
+    library = kernel()
+    assert library is not None, "ask applies() first"
+    function = getattr(library, f"facts_{name}_{'float' if dtype == torch.float32 else 'double'}")
+    kept = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) and a.ndim > 1 else a for a in arguments]
+    given = [
+        ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int(a) if isinstance(a, int) else None
+        for a in kept
+    ]
+    if function(*given) != 0:
+        raise EngramError("facts: out of memory or threads; use a smaller batch, or fewer answers")

@@ -1,0 +1,88 @@
+r"""One layer of attention that recalls facts: it reads the prompt once, at EOS.
+
+    x = Σ_h W_O[:, h] Σ_t a_ht W_V[h] e_{z_t},     a_h = softmax_t( W_Q[h] e_EOS · W_K[h] e_{z_t} / √d_h )
+    y = x + W_F ReLU(W_I x + b),                   logits = U y
+
+There are no positions, no causal mask and no residual stream around attention; U has a row for each answer. E and U are
+frozen. [h] takes the d_h rows (or columns) of head h; H·d_h need not be d.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from engram.embeddings import directions
+from engram.models.stores import lecun
+from engram.models.trace import Weights
+from engram.values import Value
+
+Width = Annotated[int, Field(ge=1, le=2**14)]
+
+
+@dataclass(frozen=True)
+class FactualTrace:
+    """What was attended to, what was read, and the scores of all answers: the same at every position, read at EOS."""
+
+    attention: Float[Tensor, "B H T"]
+    x: Float[Tensor, "B d"]
+    logits: Float[Tensor, "B T A"]
+
+
+class Factual(Value):
+    """Width d, H heads of width d_h, m hidden units (0: no MLP), a row of U for each answer."""
+
+    d: Width = 64
+    heads: Width = 4
+    d_h: Width = 16
+    m: Annotated[int, Field(ge=0, le=2**16)] = 64
+    answers: Annotated[int, Field(ge=2, le=2**20)] = 128
+    embeddings: Literal["gaussian/d", "sphere"] = "gaussian/d"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("E", "U", "W_Q", "W_K", "W_V", "W_O", *(("W_I", "b", "W_F") if self.m else ()))
+
+    @property
+    def trainable(self) -> tuple[str, ...]:
+        return self.names[2:]
+
+    @property
+    def parameters(self) -> int:
+        """As on the axes of the paper: E, U and b are not counted."""
+        return 4 * self.heads * self.d_h * self.d + 2 * self.m * self.d
+
+    def init(self, N: int, T: int, seed: int) -> Weights:
+        """W_Q, W_K, W_V have variance 1/d_h, W_O 1/d, the MLP that of its published code."""
+        read = self.heads * self.d_h
+        w = {
+            name: directions(self.embeddings, rows, self.d, seed, name)
+            for name, rows in (("E", N), ("U", self.answers))
+        }
+        for name in ("W_Q", "W_K", "W_V"):
+            w[name] = directions("gaussian", read, self.d, seed, name) / sqrt(self.d_h)
+        w["W_O"] = directions("gaussian", self.d, read, seed, "W_O") / sqrt(self.d)
+        if self.m:
+            w |= {"W_I": lecun(self.m, self.d, seed, "W_I"), "b": torch.zeros(self.m)}
+            w["W_F"] = lecun(self.d, self.m, seed, "W_F")
+        return w
+
+    def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> FactualTrace:
+        """The readable pass, token by token; the last token asks."""
+        x = w["E"][tokens]
+        q, k, v = self._split(x[:, -1:] @ w["W_Q"].T), self._split(x @ w["W_K"].T), self._split(x @ w["W_V"].T)
+        a = torch.softmax((q * k).sum(-1) / sqrt(self.d_h), dim=1)  # B T H
+        x = (a[..., None] * v).sum(1).flatten(1) @ w["W_O"].T
+        logits = self.read(w, x) @ w["U"].T
+        return FactualTrace(a.mT, x, logits[:, None].expand(*tokens.shape, -1))
+
+    def read(self, w: Weights, x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
+        """y = x + W_F ReLU(W_I x + b)."""
+        return x + (x @ w["W_I"].T + w["b"]).relu() @ w["W_F"].T if self.m else x
+
+    def _split(self, rows: Float[Tensor, "B T read"]) -> Float[Tensor, "B T H d_h"]:
+        return rows.unflatten(-1, (self.heads, self.d_h))

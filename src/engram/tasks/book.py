@@ -1,0 +1,113 @@
+r"""A book of facts, and prompts that ask for them (factual recall; Nichani, Lee, Bietti).
+
+    tokens   . . s . . . r . . EOS        (s, r) ~ p, at two distinct places; all others uniform noise
+    answer   a*(s, r)
+
+Token ids: subjects 0 … S−1, relations, noise, EOS last. Answers have ids of their own. The order of tokens carries
+nothing, so a prompt is a bag: `bags` draws the same facts and the same noise as `sample` does, without places.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from engram.tasks.batch import Batch
+from engram.values import generator
+
+DRAWN_AT_ONCE = 64  # noise tokens of a prompt: memory does not grow with T
+MISSING = -1
+Facts = tuple[Int[np.ndarray, " B"], Int[np.ndarray, " B"], Int[np.ndarray, " B"]]
+
+
+@dataclass(frozen=True)
+class Bags:
+    """Prompts as bags: all their tokens, or (for long ones) how often each token of the vocabulary comes."""
+
+    tokens: Int[np.ndarray, "B T"] | None
+    counts: Float[np.ndarray, "B V"] | None
+    answers: Int[np.ndarray, " B"]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Bags"]) -> "Bags":
+        """One after the other; all of one kind."""
+        tokens, counts = ([getattr(part, name) for part in parts] for name in ("tokens", "counts"))
+        answers = np.concatenate([part.answers for part in parts])
+        if tokens[0] is not None:
+            return cls(np.concatenate(tokens), None, answers)
+        return cls(None, np.concatenate(counts), answers)
+
+
+@dataclass(frozen=True, eq=False)
+class Book:
+    """a*(s, r), or MISSING where there is no such fact; p(s, r), zero there; how many answers and noise tokens; T."""
+
+    table: Int[np.ndarray, "S R"]
+    p: Float[np.ndarray, "S R"]
+    answers: int
+    noise: int
+    T: int
+
+    @property
+    def S(self) -> int:
+        return self.table.shape[0]
+
+    @property
+    def R(self) -> int:
+        return self.table.shape[1]
+
+    @property
+    def N(self) -> int:
+        return self.S + self.R + self.noise + 1
+
+    @property
+    def EOS(self) -> int:
+        return self.N - 1
+
+    @cached_property
+    def known(self) -> Int[np.ndarray, "n 3"]:
+        """Every fact as (s, r, a)."""
+        s, r = np.nonzero(self.table != MISSING)
+        return np.column_stack([s, r, self.table[s, r]])
+
+    @cached_property
+    def ends(self) -> Float[np.ndarray, " n"]:
+        """Where on the way from 0 to 1 each known fact ends."""
+        p = self.p[self.known[:, 0], self.known[:, 1]]
+        return np.cumsum(p / p.sum())[:-1]
+
+    def sample(self, seed: int, step: int, batch: int) -> Batch:
+        """A pure function of (book, seed, step, batch). Only what follows EOS is asked for."""
+        s, r, answers = self.asked(seed, step, batch)
+        places = generator(seed, "facts.places", step).random((batch, self.T - 1)).argsort(axis=1)
+        tokens = np.full((batch, self.T), self.EOS)
+        np.put_along_axis(tokens, places, np.column_stack([s, r + self.S, *self._noise(seed, step, batch)]), axis=1)
+        targets, last = np.zeros_like(tokens), np.zeros(tokens.shape, dtype=bool)
+        targets[:, -1], last[:, -1] = answers, True
+        return Batch(tokens, targets, {"answer": last, "other": ~last})
+
+    def bags(self, seed: int, step: int, batch: int) -> Bags:
+        """The facts and the noise of `sample`."""
+        s, r, answers = self.asked(seed, step, batch)
+        fixed = [s, r + self.S, np.full(batch, self.EOS)]
+        if self.T <= self.N:
+            return Bags(np.column_stack([*fixed, *self._noise(seed, step, batch)]), None, answers)
+        counts, rows = np.zeros((batch, self.N)), np.arange(batch)[:, None]
+        for part in (np.column_stack(fixed), *self._noise(seed, step, batch)):
+            counts += np.bincount((rows * self.N + part).ravel(), minlength=counts.size).reshape(counts.shape)
+        return Bags(None, counts, answers)
+
+    def asked(self, seed: int, step: int, batch: int) -> Facts:
+        """Subjects, relations and answers of a batch."""
+        chosen = np.searchsorted(self.ends, generator(seed, "facts", step).random(batch), side="right")
+        s, r, answers = self.known[chosen].T
+        return s, r, answers
+
+    def _noise(self, seed: int, step: int, batch: int) -> Iterator[Int[np.ndarray, "B n"]]:
+        """The noise of all prompts, a few tokens of each at a time."""
+        rng = generator(seed, "facts.noise", step)
+        for first in range(0, self.T - 3, DRAWN_AT_ONCE):
+            n = min(DRAWN_AT_ONCE, self.T - 3 - first)
+            yield self.S + self.R + rng.integers(self.noise, size=(batch, n))

@@ -1,0 +1,173 @@
+"""Facts to recall: drawn ones (`Facts`), and one's own from a CSV file (`OwnFacts`).
+
+Answer sets of different relations are disjoint. The answers of relation r come after those of relation r−1.
+"""
+
+import csv
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
+
+from engram.errors import EngramError
+from engram.tasks.batch import Batch
+from engram.tasks.book import MISSING, Bags, Book
+from engram.values import Value, generator
+
+Count = Annotated[int, Field(ge=1, le=2**16)]
+Power = Annotated[float, Field(ge=0, le=8)]
+Fact = tuple[str, str, str]
+COLUMNS = ("subject", "relation", "answer")
+
+
+class FactTask(Value):
+    """Prompts of T tokens about the facts of a book.
+
+    noise    tokens that mean nothing; None: as many as subjects and relations together
+    """
+
+    T: Annotated[int, Field(ge=4, le=2**20)] = 32
+    noise: Count | None = None
+
+    def _book(self, seed: int) -> Book:
+        raise NotImplementedError
+
+    def book(self, seed: int) -> Book:
+        return _kept(self, seed)
+
+    @property
+    def N(self) -> int:
+        return self.book(0).N
+
+    @property
+    def answers(self) -> int:
+        return self.book(0).answers
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return ("answer", "other")
+
+    def sample(self, seed: int, step: int, batch: int) -> Batch:
+        return self.book(seed).sample(seed, step, batch)
+
+    def bags(self, seed: int, step: int, batch: int) -> Bags:
+        return self.book(seed).bags(seed, step, batch)
+
+
+@lru_cache(maxsize=16)
+def _kept(task: FactTask, seed: int) -> Book:
+    return task._book(seed)
+
+
+class Facts(FactTask):
+    """S subjects, R relations, D answers a relation, each fact drawn from the answers of its relation.
+
+    dictionary        random: a*(s, r) uniform in A_r; structured: neighbouring subjects share an answer
+    facts             how many of the S·R facts there are, chosen at random; None: all
+    *_power           p(s, r) ∝ s^−power r^−power, counted from 1; 0 is uniform
+    """
+
+    S: Count = 16
+    R: Count = 16
+    D: Count = 8
+    dictionary: Literal["random", "structured"] = "random"
+    facts: Annotated[int, Field(ge=1)] | None = None
+    subject_power: Power = 0.0
+    relation_power: Power = 0.0
+
+    @model_validator(mode="after")
+    def _facts_exist(self) -> "Facts":
+        if self.facts is not None and self.facts > self.S * self.R:
+            raise ValueError(f"facts: there are S·R = {self.S * self.R} pairs only; got {self.facts}")
+        return self
+
+    def _book(self, seed: int) -> Book:
+        table = self._answers(seed) + self.D * np.arange(self.R)
+        if self.facts is not None:
+            left_out = generator(seed, "facts.known").permutation(table.size)[self.facts :]
+            table.ravel()[left_out] = MISSING
+        p = np.outer(_power_law(self.S, self.subject_power), _power_law(self.R, self.relation_power))
+        p[table == MISSING] = 0
+        return Book(table, p / p.sum(), self.R * self.D, self.noise or self.S + self.R, self.T)
+
+    def _answers(self, seed: int) -> Int[np.ndarray, "S R"]:
+        """Which of its relation's answers each fact has."""
+        if self.dictionary == "random":
+            return generator(seed, "facts.dictionary").integers(self.D, size=(self.S, self.R))
+        return np.repeat(np.arange(self.S)[:, None] * self.D // self.S, self.R, axis=1)
+
+
+def _power_law(n: int, power: float) -> Float[np.ndarray, " n"]:
+    return np.arange(1, n + 1.0) ** -power
+
+
+class OwnFacts(FactTask):
+    """One's own facts, (subject, relation, answer) by name, all asked for equally often.
+
+    D    most answers that a relation may have; None: as many as it has
+    """
+
+    facts: Annotated[tuple[Fact, ...], Field(min_length=1)]
+    D: Count | None = None
+
+    @classmethod
+    def read(cls, path: str | Path, **settings: int) -> "OwnFacts":
+        """From a CSV file with the columns subject, relation, answer. Errors name the row."""
+        return cls(facts=tuple(_rows(Path(path))), **settings)
+
+    @model_validator(mode="after")
+    def _make_sense(self) -> "OwnFacts":
+        known: dict[tuple[str, str], int] = {}
+        owner: dict[str, int] = {}  # the row in which an answer came first
+        both = {s for s, _, _ in self.facts} & {r for _, r, _ in self.facts}
+        for row, (s, r, a) in enumerate(self.facts):
+            before, first = known.setdefault((s, r), row), owner.setdefault(a, row)
+            if not all((s, r, a)):
+                self._wrong(row, "has an empty name")
+            if {s, r} & both:
+                self._wrong(row, f"{both & {s, r}} are subject and relation; give one of them another name")
+            if before != row:
+                same = self.facts[before][2] == a
+                self._wrong(row, f"{'repeats' if same else 'contradicts'} row {before + 1}; keep one")
+            if self.facts[first][1] != r:
+                self._wrong(row, f"{a!r} answers another relation in row {first + 1}; answer sets must be disjoint")
+            if self.D is not None and sum(self.facts[i][1] == r for i in owner.values()) > self.D:
+                self._wrong(row, f"{a!r} is one answer more than D={self.D} for {r!r}")
+        return self
+
+    def _wrong(self, row: int, why: str) -> None:
+        raise ValueError(f"row {row + 1} ({', '.join(self.facts[row])}): {why}")
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """Subjects, relations and answers in the order of their ids."""
+        subjects, relations = (list(dict.fromkeys(fact[i] for fact in self.facts)) for i in (0, 1))
+        of = {r: list(dict.fromkeys(a for _, relation, a in self.facts if relation == r)) for r in relations}
+        return {"subject": subjects, "relation": relations, "answer": [a for r in relations for a in of[r]]}
+
+    def _book(self, seed: int) -> Book:
+        ids = {kind: {name: i for i, name in enumerate(names)} for kind, names in self.names.items()}
+        S, R = len(ids["subject"]), len(ids["relation"])
+        table = np.full((S, R), MISSING)
+        for s, r, a in self.facts:
+            table[ids["subject"][s], ids["relation"][r]] = ids["answer"][a]
+        return Book(table, (table != MISSING) / len(self.facts), len(ids["answer"]), self.noise or S + R, self.T)
+
+
+def _rows(path: Path) -> Iterable[Fact]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, skipinitialspace=True)
+            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+            if missing:
+                raise EngramError(f"{path}: no column {', '.join(missing)}; its first line names {', '.join(COLUMNS)}")
+            for line in reader:
+                if any(line[name] is None for name in COLUMNS):
+                    raise EngramError(f"{path}, line {reader.line_num}: three values are needed: {', '.join(COLUMNS)}")
+                yield line["subject"].strip(), line["relation"].strip(), line["answer"].strip()
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise EngramError(f"{path}: cannot be read as CSV ({error})") from None

@@ -1,0 +1,199 @@
+"""Facts: prompts and bags say the same, and the kernel has the gradients of the readable model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from engram.errors import EngramError
+from engram.learning import Adam, fast_facts, reference
+from engram.learning.fast_facts import apart, flat, measured, trained
+from engram.models.factual import Factual
+from engram.native import kernel
+from engram.tasks.book import MISSING, Bags
+from engram.tasks.facts import Facts, OwnFacts
+
+needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C++ compiler")
+
+
+def test_a_prompt_holds_its_fact_and_ends_with_eos() -> None:
+    task = Facts(S=5, R=3, D=4, T=9)
+    book, batch = task.book(7), task.sample(7, 2, 400)
+    s, r, answers = book.asked(7, 2, 400)
+    assert (batch.tokens[:, -1] == book.EOS).all()
+    assert ((batch.tokens < 5).sum(1) == 1).all()
+    assert (((batch.tokens >= 5) & (batch.tokens < 8)).sum(1) == 1).all()
+    assert np.array_equal(batch.tokens.min(1), s)
+    assert np.array_equal(batch.targets[:, -1], answers)
+    assert np.array_equal(answers, book.table[s, r])
+    assert np.array_equal(answers // 4, r)  # answer sets are disjoint
+    places = (batch.tokens < 5).argmax(1)
+    assert set(places) == set(range(8))
+
+
+@pytest.mark.parametrize("T", [4, 9, 200])
+def test_bags_are_the_prompts_without_places(T: int) -> None:
+    task = Facts(S=5, R=3, D=4, T=T)
+    prompts, bags = task.sample(1, 3, 50), task.bags(1, 3, 50)
+    counts = np.stack([np.bincount(row, minlength=task.N) for row in prompts.tokens])
+    found = bags.counts if bags.counts is not None else [np.bincount(row, minlength=task.N) for row in bags.tokens]
+    assert np.array_equal(counts, found)
+    assert np.array_equal(prompts.targets[:, -1], bags.answers)
+
+
+def test_facts_come_as_often_as_they_should() -> None:
+    task = Facts(S=4, R=3, D=2, facts=9, subject_power=1.0, relation_power=0.5)
+    book, n = task.book(0), 60_000
+    s, r, _ = book.asked(0, 0, n)
+    assert (book.table != MISSING).sum() == 9
+    share = np.bincount(s * 3 + r, minlength=12).reshape(4, 3) / n
+    assert np.all(np.abs(share - book.p) <= 4 * np.sqrt(book.p / n) + 1e-12)
+    known = book.table[:, 0] != MISSING
+    assert np.allclose(np.diff(np.log(book.p[known, 0])), -np.diff(np.log(np.arange(1, 5.0)[known])))
+
+
+def test_a_structured_dictionary_gives_neighbours_the_same_answer() -> None:
+    table = Facts(S=16, R=4, D=8, dictionary="structured").book(0).table
+    assert np.array_equal(table, 8 * np.arange(4) + np.arange(16)[:, None] // 2)
+
+
+ROWS = (("France", "capital", "Paris"), ("Japan", "capital", "Tokyo"), ("France", "currency", "euro"))
+
+
+def test_own_facts_keep_their_names() -> None:
+    task = OwnFacts(facts=ROWS)
+    names, book = task.names, task.book(0)
+    assert (book.S, book.R, book.answers) == (2, 2, 3)
+    for s, r, a in book.known:
+        assert (names["subject"][s], names["relation"][r], names["answer"][a]) in ROWS
+    assert len(book.known) == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (("France", "capital", "Paris"), r"row 4 \(France, capital, Paris\): repeats row 1"),
+        (("France", "capital", "Lyon"), "row 4 .*: contradicts row 1"),
+        (("Spain", "currency", "Paris"), "row 4 .*: 'Paris' answers another relation in row 1"),
+        (("capital", "currency", "yen"), "subject and relation"),
+        (("Spain", "capital", ""), "row 4 .*: has an empty name"),
+    ],
+)
+def test_facts_that_make_no_sense_are_refused_by_row(row: tuple[str, str, str], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        OwnFacts(facts=(*ROWS, row))
+
+
+def test_too_many_answers_and_too_short_prompts_are_refused() -> None:
+    with pytest.raises(ValidationError, match=r"row 2 .*: 'Tokyo' is one answer more than D=1 for 'capital'"):
+        OwnFacts(facts=ROWS, D=1)
+    with pytest.raises(ValidationError, match="greater than or equal to 4"):
+        Facts(T=3)
+    with pytest.raises(ValidationError, match="there are S·R = 6 pairs only"):
+        Facts(S=2, R=3, facts=7)
+
+
+def test_a_csv_is_read_and_bad_ones_say_why(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("subject,relation,answer\n" + "\n".join(",".join(row) for row in ROWS), encoding="utf-8")
+    assert OwnFacts.read(path, T=8) == OwnFacts(facts=ROWS, T=8)
+    path.write_text("subject,answer\na,b\n")
+    with pytest.raises(EngramError, match="no column relation"):
+        OwnFacts.read(path)
+    path.write_text("subject,relation,answer\na,b\n")
+    with pytest.raises(EngramError, match="line 2: three values are needed"):
+        OwnFacts.read(path)
+    with pytest.raises(EngramError, match="cannot be read"):
+        OwnFacts.read(tmp_path / "none.csv")
+
+
+SHAPES = st.fixed_dictionaries(
+    {"d": st.integers(1, 20), "heads": st.integers(1, 5), "d_h": st.integers(1, 18), "m": st.integers(0, 19)}
+)
+
+
+def small(shape: dict[str, int], task: Facts, seed: int, dtype: torch.dtype) -> tuple[Factual, dict[str, torch.Tensor]]:
+    model = Factual(**shape, answers=task.answers)
+    return model, {name: value.to(dtype) for name, value in model.init(task.N, task.T, seed).items()}
+
+
+@needs_kernel
+@settings(max_examples=40, deadline=None)
+@given(SHAPES, st.integers(4, 12), st.integers(1, 70), st.integers(0, 9))
+def test_the_kernel_has_the_gradients_of_the_model(shape: dict[str, int], T: int, batch: int, seed: int) -> None:
+    task = Facts(S=3, R=2, D=3, T=T)
+    model, w = small(shape, task, seed, torch.float64)
+    prompts = task.sample(seed, 0, batch)
+    slow = reference.gradients(model, w, prompts, "answer", model.trainable)
+    fast = fast_facts.gradients(model, w, prompts, "answer", model.trainable)
+    for name in model.trainable:
+        assert torch.allclose(fast.gradients[name], slow.gradients[name], atol=1e-10), name
+    assert fast.metrics == pytest.approx(slow.metrics, abs=1e-10)
+
+
+@needs_kernel
+@pytest.mark.parametrize("T", [12, 60])
+def test_bags_and_counts_give_the_same_gradient(T: int) -> None:
+    task = Facts(S=3, R=2, D=3, T=T)
+    model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 5}, task, 0, torch.float64)
+    by_tokens = fast_facts.gradients(model, w, task.sample(0, 0, 33), "answer", model.trainable)
+    found, gradient = measured(model, w, flat(model, w), task.bags(0, 0, 33), learn=True)
+    assert gradient is not None
+    for name, part in apart(model, w, gradient).items():
+        assert torch.allclose(part, by_tokens.gradients[name], atol=1e-12)
+    assert found.loss / 33 == pytest.approx(by_tokens.metrics["loss"])
+
+
+@needs_kernel
+def test_steps_of_the_kernel_are_those_of_torch() -> None:
+    task, steps, batch = Facts(S=3, R=2, D=3, T=6), 5, 40
+    model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 5}, task, 0, torch.float64)
+    adam, leaves = Adam(lr=0.01), {name: w[name].clone() for name in model.trainable}
+    optimiser = adam.over(list(leaves.values()))
+    bags = [task.bags(0, step, batch) for step in range(steps)]
+    for step in range(steps):
+        found = reference.gradients(model, w | leaves, task.sample(0, step, batch), "answer", model.trainable)
+        for name, leaf in leaves.items():
+            leaf.grad = found.gradients[name]
+        optimiser.step()
+    row = flat(model, w)
+    state = [row, torch.zeros_like(row), torch.zeros_like(row)]
+    for start, end in ((0, 2), (2, steps)):
+        together = Bags.joined(bags[start:end])
+        assert trained(model, w, state, adam, start, together, end - start).steps == end - start
+    for name, part in apart(model, w, row).items():
+        assert torch.allclose(part, leaves[name], atol=1e-12), name
+
+
+@needs_kernel
+def test_float_agrees_and_threads_change_only_rounding() -> None:
+    task = Facts(S=8, R=8, D=4, T=16)
+    model, w = small({"d": 24, "heads": 4, "d_h": 6, "m": 30}, task, 0, torch.float32)
+    prompts = task.sample(0, 0, 200)
+    exact = fast_facts.gradients(
+        model, {k: v.double() for k, v in w.items()}, prompts, "answer", model.trainable
+    ).gradients
+    for threads in (1, 2, 3):
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            found = [fast_facts.gradients(model, w, prompts, "answer", model.trainable) for _ in range(2)]
+        finally:
+            torch.set_num_threads(before)
+        for name, gradient in found[0].gradients.items():
+            assert torch.equal(gradient, found[1].gradients[name])
+            assert torch.allclose(gradient.double(), exact[name], atol=1e-4 * float(exact[name].abs().max()))
+
+
+@needs_kernel
+def test_numbers_beyond_all_bounds_are_told() -> None:
+    task = Facts(S=3, R=2, D=3, T=6)
+    model, w = small({"d": 4, "heads": 1, "d_h": 2, "m": 0}, task, 0, torch.float32)
+    w["W_O"] *= 1e38
+    w["W_V"] *= 1e38
+    found = fast_facts.gradients(model, w, task.sample(0, 0, 8), "answer", model.trainable)
+    assert np.isnan(found.metrics["loss"])

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any
 import torch
 
 from engram.errors import EngramError, Interrupted
-from engram.learning import PATHS, Diverged, Moment, choose_path, train
+from engram.learning import PATHS, Diverged, FreshBatch, FullBatch, Moment, choose_path, train
 from engram.learning.bisection import bisection
+from engram.learning.fact_search import learned
 from engram.learning.paths import STORE_PATHS, search_path
 from engram.learning.planted_steps import planted
 from engram.learning.stores import written
 from engram.models import Weights
+from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Written
 from engram.probing import probe
@@ -27,6 +30,7 @@ from engram.records.record import initial_weights
 from engram.records.spec import run_id
 from engram.records.writer import Writer
 from engram.tasks.association import Association, Problem
+from engram.tasks.facts import FactsOfSize
 from engram.tasks.planted import PlantedToken
 
 
@@ -183,6 +187,8 @@ def _outcomes(spec: Search, n: int, path: str, stop: Callable[[], bool]) -> list
     if isinstance(spec.model, OneHead):
         assert isinstance(spec.task, PlantedToken)
         return [planted(spec.task, n, seed, spec.model) for seed in _until(stop, seeds)]
+    if isinstance(spec.model, Factual):
+        return [_learned(spec, n, seed, path, stop) for seed in seeds]
     assert isinstance(spec.task, Association)
     problems = [spec.task.problem(n, spec.model.d, seed, spec.draws) for seed in seeds]
     if isinstance(spec.model, Written):
@@ -190,10 +196,19 @@ def _outcomes(spec: Search, n: int, path: str, stop: Callable[[], bool]) -> list
             written(spec.model, problem, seed) for problem, seed in zip(problems, _until(stop, seeds), strict=True)
         ]
         return [{"accuracy": outcome.accuracy} for outcome in found]
-    assert spec.plan is not None
+    assert isinstance(spec.plan, FullBatch)
     problem = Problem(*(torch.cat(parts) for parts in zip(*((p.X, p.U, p.f) for p in problems), strict=True)))
     found = STORE_PATHS[path](spec.model, spec.plan, problem, seeds, spec.target, stop)
     return [{"accuracy": outcome.accuracy, "steps": outcome.steps} for outcome in found]
+
+
+def _learned(spec: Search, n: int, seed: int, path: str, stop: Callable[[], bool]) -> dict[str, float]:
+    assert isinstance(spec.model, Factual)
+    assert isinstance(spec.task, FactsOfSize)
+    assert isinstance(spec.plan, FreshBatch)
+    task = spec.task.of(n)
+    model = spec.model.model_copy(update={"answers": task.answers})
+    return asdict(learned(model, spec.plan, task, seed, spec.target, stop, path))
 
 
 def _until(stop: Callable[[], bool], seeds: Sequence[int]) -> Iterator[int]:

@@ -2,6 +2,6 @@
 
 from engram.learning.loop import Diverged, Moment, train
 from engram.learning.paths import PATHS, choose_path
-from engram.learning.plan import SGD, Adam, FullBatch, Plan
+from engram.learning.plan import SGD, Adam, FreshBatch, FullBatch, Plan
 
-__all__ = ["PATHS", "SGD", "Adam", "Diverged", "FullBatch", "Moment", "Plan", "choose_path", "train"]
+__all__ = ["PATHS", "SGD", "Adam", "Diverged", "FreshBatch", "FullBatch", "Moment", "Plan", "choose_path", "train"]

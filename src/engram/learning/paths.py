@@ -1,27 +1,37 @@
 """Two paths to the same gradients: `reference` (autograd, any model and device) and `fast` (compiled, exact, CPU)."""
 
 from engram.errors import EngramError
-from engram.learning import fast, fast_stores, reference, stores
+from engram.learning import fast, fast_facts, fast_stores, reference, stores
 from engram.learning.plan import Plan
-from engram.learning.reference import Gradients
+from engram.learning.reference import Gradients, Measured
+from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Learner, Written
-from engram.models.trace import Architecture
+from engram.models.trace import Architecture, Weights
+from engram.tasks import Batch
 
-PATHS: dict[str, Gradients] = {"fast": fast.gradients, "reference": reference.gradients}
+
+def _fast(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
+    path = fast_facts.gradients if isinstance(model, Factual) else fast.gradients
+    return path(model, w, batch, loss, names)
+
+
+PATHS: dict[str, Gradients] = {"fast": _fast, "reference": reference.gradients}
 STORE_PATHS = {"fast": fast_stores.trained, "reference": stores.trained}
 
 
 def choose_path(wanted: str, model: Architecture, plan: Plan, device: str) -> str:
     """`auto` takes the fast path where it applies; asking for it where it does not is an error."""
-    needs = "Simplified on CPU with E and P untrained, and a C++ compiler on PATH"
-    return _chosen(wanted, fast.applies(model, plan.trained, device), needs)
+    needs = "Simplified or Factual on CPU with untrained input embeddings, and a C++ compiler on PATH"
+    possible = fast.applies(model, plan.trained, device) or fast_facts.applies(model, plan.trained, device, plan.loss)
+    return _chosen(wanted, possible, needs)
 
 
 def search_path(wanted: str, model: Written | Learner | OneHead) -> str:
     """The path of a Search; a memory that is written by a formula needs none."""
-    needs = "LinearMap or TwoLayer, and a C++ compiler on PATH"
-    chosen = _chosen(wanted if isinstance(model, Learner) else "auto", fast_stores.applies(model), needs)
+    needs = "LinearMap, TwoLayer or Factual, and a C++ compiler on PATH"
+    possible = fast_stores.applies(model) or fast_facts.applies(model, (), "cpu")
+    chosen = _chosen(wanted if isinstance(model, Learner) else "auto", possible, needs)
     return chosen if isinstance(model, Learner) else "none"
 
 

@@ -87,3 +87,17 @@ class FullBatch(Value):
     steps: Annotated[int, Field(ge=1, lt=2**31)]
     check_every: Annotated[int, Field(ge=1)]
     hopeless: tuple[tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, lt=1)]], ...] = ()
+
+
+class FreshBatch(Value):
+    """Training on fresh prompts, once for each learning rate, until one of them is good: how facts are counted.
+
+    check_every, hopeless    as in FullBatch; a look is at `tests` prompts that are not trained on
+    """
+
+    rates: Annotated[tuple[Rate, ...], Field(min_length=1)] = (1e-3, 3e-3, 1e-2)
+    steps: Annotated[int, Field(ge=1, lt=2**31)] = 16384
+    batch: Annotated[int, Field(ge=1)] = 1024
+    check_every: Annotated[int, Field(ge=1)] = 128
+    tests: Annotated[int, Field(ge=1)] = 1024
+    hopeless: tuple[tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, lt=1)]], ...] = ()

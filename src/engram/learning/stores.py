@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from engram.errors import Interrupted
-from engram.learning.plan import FullBatch
+from engram.learning.plan import FreshBatch, FullBatch
 from engram.memory.rules import targets
 from engram.models.stores import Learner, Written
 from engram.models.trace import Weights
@@ -64,7 +64,7 @@ def trained(
     return [Outcome(float(a), int(s), v) for a, s, v in zip(best, ended, last, strict=True)]
 
 
-def given_up(plan: FullBatch, step: int, best: float) -> bool:
+def given_up(plan: FullBatch | FreshBatch, step: int, best: float) -> bool:
     return any(step >= at and best < least for at, least in plan.hopeless)
 
 

@@ -17,6 +17,7 @@ from pydantic import Field
 from torch import Tensor
 
 from engram.embeddings import directions
+from engram.errors import EngramError
 from engram.models.stores import lecun
 from engram.models.trace import Weights
 from engram.values import Value
@@ -34,13 +35,13 @@ class FactualTrace:
 
 
 class Factual(Value):
-    """Width d, H heads of width d_h, m hidden units (0: no MLP), a row of U for each answer."""
+    """Width d, H heads of width d_h, m hidden units (0: no MLP), a row of U for each answer (a Search sets these)."""
 
     d: Width = 64
     heads: Width = 4
     d_h: Width = 16
     m: Annotated[int, Field(ge=0, le=2**16)] = 64
-    answers: Annotated[int, Field(ge=2, le=2**20)] = 128
+    answers: Annotated[int, Field(ge=2, le=2**20)] | None = None
     embeddings: Literal["gaussian/d", "sphere"] = "gaussian/d"
 
     @property
@@ -58,6 +59,8 @@ class Factual(Value):
 
     def init(self, N: int, T: int, seed: int) -> Weights:
         """W_Q, W_K, W_V have variance 1/d_h, W_O 1/d, the MLP that of its published code."""
+        if self.answers is None:
+            raise EngramError("model.answers: say how many answers there are to choose from (task.answers)")
         read = self.heads * self.d_h
         w = {
             name: directions(self.embeddings, rows, self.d, seed, name)

@@ -11,14 +11,16 @@ from typing import Annotated, Any
 from pydantic import Field, InstanceOf, model_validator
 
 from engram.errors import EngramError, did_you_mean
-from engram.learning import FullBatch, Plan
+from engram.learning import FreshBatch, FullBatch, Plan
 from engram.models import Transformer
+from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Learner, Written
 from engram.models.trace import Architecture
 from engram.probes.recall import two_layers
 from engram.records.encode import TAGS, decode, digest_of, encode, user_code
 from engram.tasks import Association, Bigram, Task
+from engram.tasks.facts import FactsOfSize, FactTask
 from engram.tasks.planted import PlantedToken
 from engram.values import Value
 
@@ -50,6 +52,9 @@ class Train(Value):
             _known("plan.trained", name, self.model.names)
         for name in self.plan.at_end:
             self._suits(name)
+        answers = self.task.answers if isinstance(self.task, FactTask) else None
+        if isinstance(self.model, Factual) and self.model.answers != answers:
+            raise ValueError(f"model.answers: {self.model.answers}, but the task has {answers} answers to choose from")
         return self
 
     def _suits(self, probe: str) -> None:
@@ -118,6 +123,7 @@ class Search(Value):
     """How much a memory holds: the size n at which its accuracy falls to `target`, by bisection.
 
     With a planted token and OneHead it is how wide a head must be: the width at which accuracy rises to the target.
+    With FactsOfSize and Factual, n is what their scaling says; `model.answers` follows from it.
 
     bracket      sizes between which the search begins; an end that answers against expectation is moved
     tolerance    ends when the size that passed and the one that failed differ by this share, or by one
@@ -126,9 +132,9 @@ class Search(Value):
     plan         how it is trained; None for a memory that is written by a formula
     """
 
-    task: Association | PlantedToken
+    task: Association | PlantedToken | FactsOfSize
     model: InstanceOf[Written] | InstanceOf[Learner] | OneHead
-    plan: FullBatch | None = None
+    plan: FullBatch | FreshBatch | None = None
     target: Annotated[float, Field(gt=0, lt=1)] = 0.99
     bracket: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=2)]]
     tolerance: Annotated[float, Field(ge=0)] = 0.01
@@ -149,6 +155,11 @@ class Search(Value):
             )
         if self.rises != isinstance(self.task, PlantedToken):
             raise ValueError("task: a planted token is for OneHead, and an association for all other models")
+        facts = isinstance(self.model, Factual)
+        if facts != isinstance(self.task, FactsOfSize) or facts != isinstance(self.plan, FreshBatch):
+            raise ValueError("task: FactsOfSize, Factual and a FreshBatch plan belong together")
+        if isinstance(self.model, Factual) and self.model.answers is not None:
+            raise ValueError("model.answers: follows from the size that is searched; leave it out")
         if (self.plan or self.rises) and self.draws > 1:
             raise ValueError("draws: a training is one codebook; ask for more votes instead")
         return self

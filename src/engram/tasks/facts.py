@@ -6,6 +6,7 @@ Answer sets of different relations are disjoint. The answers of relation r come 
 import csv
 from collections.abc import Iterable
 from functools import lru_cache
+from math import isqrt
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -99,6 +100,33 @@ class Facts(FactTask):
         if self.dictionary == "random":
             return generator(seed, "facts.dictionary").integers(self.D, size=(self.S, self.R))
         return np.repeat(np.arange(self.S)[:, None] * self.D // self.S, self.R, axis=1)
+
+
+class FactsOfSize(Value):
+    """Facts in the number that a Search varies: n subjects and as many relations, unless said otherwise.
+
+    R=√S       n subjects, ⌊√n⌋ relations
+    D=S        n subjects, n relations, n answers a relation
+    subset     n facts about S subjects and S relations
+    """
+
+    scaling: Literal["R=S", "R=√S", "D=S", "subset"] = "R=S"
+    D: Count = 8
+    T: Annotated[int, Field(ge=4, le=2**20)] = 32
+    S: Count | None = None
+
+    @model_validator(mode="after")
+    def _subset_of_some(self) -> "FactsOfSize":
+        if (self.scaling == "subset") == (self.S is None):
+            raise ValueError("S: give it for scaling='subset', and only there")
+        return self
+
+    def of(self, n: int) -> Facts:
+        if self.scaling == "subset":
+            assert self.S is not None
+            return Facts(S=self.S, R=self.S, D=self.D, T=self.T, facts=n)
+        R = isqrt(n) if self.scaling == "R=√S" else n
+        return Facts(S=n, R=R, D=n if self.scaling == "D=S" else self.D, T=self.T)
 
 
 def _power_law(n: int, power: float) -> Float[np.ndarray, " n"]:

@@ -1,0 +1,86 @@
+"""What the hand-written weights of Theorems 3 and 4 answer: every fact in prompts with fresh noise."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engram.models.fact_construct import Construction, attention_only, with_mlp
+from engram.tasks.book import Book
+from engram.tasks.facts import Facts
+
+BINS = np.linspace(-1, 3, 81)
+
+
+def scores(built: Construction, book: Book, seed: int) -> Float[Tensor, "n A"]:
+    """Logits of all answers for every known fact, each in one prompt."""
+    s, r, _ = (torch.from_numpy(part) for part in book.known.T)
+    noise = torch.from_numpy(book.sample(seed, 0, len(s)).tokens)  # prompts about other facts: only their noise is kept
+    crowd = torch.where(noise < book.S + book.R, torch.full_like(noise, book.S + book.R), noise)
+    crowd[:, 0], crowd[:, 1] = s, book.S + r
+    return built.model.forward(built.weights, crowd).logits[:, -1]
+
+
+def _outcome(built: Construction, book: Book, seed: int) -> dict[str, float]:
+    logits, answers = scores(built, book, seed), torch.from_numpy(book.known[:, 2])
+    right = logits.argmax(1) == answers
+    per_fact = built.model.parameters / len(answers)
+    return {"accuracy": float(right.double().mean()), "parameters_per_fact": per_fact}
+
+
+def of_attention(
+    draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int
+) -> Iterator[dict[str, float]]:
+    """One row a draw: accuracy over all facts; mean and spread of the scores by the number of sets an answer lies in;
+    and how often a filter score lies on the wrong side of ¼ or ¾."""
+    for draw in range(draws):
+        own = seed + (draw << 32)
+        book = Facts(S=S, R=R, D=D).book(own)
+        built = attention_only(book, d, d_h, members, own)
+        row = _outcome(built, book, own)
+        logits, lies_in = scores(built, book, own), _sets_around(book)
+        for count in (2, 1, 0):
+            values = logits[lies_in == count]
+            row |= {f"score.{count}": float(values.mean()), f"spread.{count}": float(values.std())}
+        yield row | {"filter.wrong": _wrong_filters(built, book)}
+
+
+def histogram(
+    draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int
+) -> Iterator[dict[str, float]]:
+    """Rows by score: the share of answers of each kind that have it (one construction; `draws` changes nothing)."""
+    book = Facts(S=S, R=R, D=D).book(seed)
+    logits, lies_in = scores(attention_only(book, d, d_h, members, seed), book, seed), _sets_around(book)
+    shares = {n: np.histogram(logits[lies_in == n], BINS)[0] / int((lies_in == n).sum()) for n in (2, 1, 0)}
+    for i, low in enumerate(BINS[:-1]):
+        yield {"score": float(low)} | {f"share.{n}": float(share[i]) for n, share in shares.items()}
+
+
+def of_mlp(
+    draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int, m: int
+) -> Iterator[dict[str, float]]:
+    """One row a draw: accuracy over all facts, and parameters for each."""
+    for draw in range(draws):
+        own = seed + (draw << 32)
+        book = Facts(S=S, R=R, D=D).book(own)
+        yield _outcome(with_mlp(book, d, d_h, members, m, own), book, own)
+
+
+def _sets_around(book: Book) -> Float[np.ndarray, "n A"]:
+    """For every fact and answer, in how many of A_s and A_r it lies."""
+    s, r, a = book.known.T
+    of_subject, of_relation = np.zeros((book.S, book.answers)), np.zeros((book.R, book.answers))
+    of_subject[s, a] = of_relation[r, a] = 1
+    return of_subject[s] + of_relation[r]
+
+
+def _wrong_filters(built: Construction, book: Book) -> float:
+    """Share of (token, head) whose overlap with Σ e_z of the members is below ¾ for a member, above ¼ for another."""
+    E = built.weights["E"][: book.S + book.R]
+    overlap = E @ torch.stack([E[owned].sum(0) for owned in built.sets]).T
+    inside = torch.zeros_like(overlap, dtype=torch.bool)
+    for h, owned in enumerate(built.sets):
+        inside[owned, h] = True
+    return float(torch.where(inside, overlap < 0.75, overlap > 0.25).double().mean())

@@ -1,0 +1,111 @@
+"""How many facts a model learns: one training for each learning rate, all on the same prompts, until one succeeds."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engram.errors import Interrupted
+from engram.learning import fast_facts, reference
+from engram.learning.plan import Adam, FreshBatch
+from engram.learning.stores import given_up
+from engram.models.factual import Factual
+from engram.models.trace import Weights
+from engram.tasks.book import Bags
+from engram.tasks.facts import FactTask
+
+Stop = Callable[[], bool]
+TEST_STEP = 2**40  # prompts that training never sees
+TOKENS_AT_ONCE = 2**22  # drawn for some steps together
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The best accuracy on the test prompts, the steps it took, and the learning rate that had it."""
+
+    accuracy: float
+    steps: int
+    rate: float
+
+
+@dataclass
+class Attempt:
+    """One learning rate: weights in a row, with Adam's means."""
+
+    adam: Adam
+    state: list[Float[Tensor, " n"]]
+    best: float = 0.0
+    lost: bool = False
+
+
+def learned(
+    model: Factual, plan: FreshBatch, task: FactTask, seed: int, target: float, stop: Stop, path: str
+) -> Learned:
+    """Rates take turns; a look at the test prompts every `check_every` steps. The first above the target ends all."""
+    w = model.init(task.N, task.T, seed)
+    first = fast_facts.flat(model, w)
+    attempts = [
+        Attempt(Adam(lr=lr), [first.clone(), torch.zeros_like(first), torch.zeros_like(first)]) for lr in plan.rates
+    ]
+    take, look = (_fast, _fast_look) if path == "fast" else (_readable, _readable_look)
+    for step in range(0, plan.steps, plan.check_every):
+        steps = range(step, min(step + plan.check_every, plan.steps))
+        for part in _parts(steps, plan.batch * min(task.T, task.N)):
+            if stop():
+                raise Interrupted([])
+            take(model, w, [a for a in attempts if not a.lost], task, plan.batch, seed, part)
+        for attempt in attempts:
+            attempt.best = max(attempt.best, look(model, w, attempt, task, plan.tests, seed))
+            attempt.lost |= given_up(plan, steps[-1] + 1, attempt.best)
+            if attempt.best > target:
+                return Learned(attempt.best, steps[-1] + 1, attempt.adam.lr)
+        if all(attempt.lost for attempt in attempts):
+            break
+    best = max(attempts, key=lambda attempt: attempt.best)
+    return Learned(best.best, steps[-1] + 1, best.adam.lr)
+
+
+def _parts(steps: range, tokens: int) -> Iterator[range]:
+    """So many steps at a time as may be drawn together."""
+    size = max(1, TOKENS_AT_ONCE // tokens)
+    return (steps[i : i + size] for i in range(0, len(steps), size))
+
+
+def _fast(
+    model: Factual, w: Weights, attempts: list[Attempt], task: FactTask, batch: int, seed: int, steps: range
+) -> None:
+    bags = Bags.joined([task.bags(seed, step, batch) for step in steps])
+    for attempt in attempts:
+        attempt.lost = fast_facts.trained(model, w, attempt.state, attempt.adam, steps[0], bags, len(steps)).overflow
+
+
+def _fast_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask, tests: int, seed: int) -> float:
+    found, _ = fast_facts.measured(model, w, attempt.state[0], task.bags(seed, TEST_STEP, tests))
+    return 0.0 if found.overflow else found.right / tests
+
+
+def _readable(
+    model: Factual, w: Weights, attempts: list[Attempt], task: FactTask, batch: int, seed: int, steps: range
+) -> None:
+    """The same by autograd through the readable model, and torch's Adam."""
+    for attempt in attempts:
+        row, *means = attempt.state
+        optimiser = attempt.adam.over([row])
+        if steps[0]:
+            kept = {"step": torch.tensor(float(steps[0])), "exp_avg": means[0], "exp_avg_sq": means[1]}
+            optimiser.state[row] = kept
+        for step in steps:
+            now = w | fast_facts.apart(model, w, row)
+            found = reference.gradients(model, now, task.sample(seed, step, batch), "answer", model.trainable)
+            row.grad = torch.cat([found.gradients[name].flatten() for name in model.trainable])
+            optimiser.step()
+            attempt.lost |= not np.isfinite(found.metrics["loss"])
+        attempt.state[1:] = [optimiser.state[row][name] for name in ("exp_avg", "exp_avg_sq")]
+
+
+def _readable_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask, tests: int, seed: int) -> float:
+    now = w | fast_facts.apart(model, w, attempt.state[0])
+    return reference.gradients(model, now, task.sample(seed, TEST_STEP, tests), "answer", ()).metrics["accuracy.answer"]

@@ -4,7 +4,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -110,6 +109,7 @@ def _train(
     stop: Callable[[], bool],
 ) -> None:
     snapshots = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
+    snapshots |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()
     try:
         for moment, row in measured_steps(spec, device, path, writer.step, writer.state):
             if stop():
@@ -208,7 +208,8 @@ def _learned(spec: Search, n: int, seed: int, path: str, stop: Callable[[], bool
     assert isinstance(spec.plan, FreshBatch)
     task = spec.task.of(n)
     model = spec.model.model_copy(update={"answers": task.answers})
-    return asdict(learned(model, spec.plan, task, seed, spec.target, stop, path))
+    found = learned(model, spec.plan, task, seed, spec.target, stop, path)
+    return {"accuracy": found.accuracy, "steps": found.steps, "rate": found.rate}
 
 
 def _until(stop: Callable[[], bool], seeds: Sequence[int]) -> Iterator[int]:

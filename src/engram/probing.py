@@ -12,10 +12,12 @@ from engram.probes.attention import attention
 from engram.probes.attribution import preference, shares
 from engram.probes.diagonals import diagonals
 from engram.probes.edges import effects, masses, previous_masses
+from engram.probes.facts import stage
 from engram.probes.recall import answers_W_F, as_simplified, kl_W_F, memories, two_layers
 from engram.records import Train
 from engram.records.record import initial_weights
 from engram.tasks import Batch, Bigram, Task
+from engram.tasks.facts import FactTask
 
 ATTENTION_SEQUENCES, END_SEQUENCES, TEST_SEQUENCES = 16, 64, 128
 UNSEEN = 2**40  # a step beyond any run: sequences that training never sees
@@ -29,7 +31,7 @@ def probe(spec: Train, step: int, w: Weights, gradients: Gradients) -> dict[str,
     if last or step % plan.probe_every == 0:
         found |= recalls(spec, w)
     if last or step % plan.attention_every == 0:
-        found |= attention_shares(spec, w) | tested(spec, w, gradients)
+        found |= attention_shares(spec, w) | tested(spec, w, gradients) | fact_stage(spec, w)
     if last:
         for name in plan.at_end:
             found |= LOOKS[name](Trained.of(spec, w))
@@ -54,6 +56,14 @@ def attention_shares(spec: Train, w: Weights) -> dict[str, float]:
         return {}
     batch = unseen(spec.task, spec.seed, ATTENTION_SEQUENCES)
     return attention(spec.model.forward(w, on(w["E"].device, batch.tokens)), batch)
+
+
+def fact_stage(spec: Train, w: Weights) -> dict[str, float]:
+    """Losses over all facts of the book, of the relation alone, of the subject alone."""
+    if not isinstance(spec.task, FactTask):
+        return {}
+    found = stage(spec.model, w, spec.task.book(spec.seed), spec.seed, UNSEEN)
+    return {f"all.{name}": value for name, value in found.items()}
 
 
 def tested(spec: Train, w: Weights, gradients: Gradients) -> dict[str, float]:

@@ -16,11 +16,8 @@ BINS = np.linspace(-1, 3, 81)
 
 def scores(built: Construction, book: Book, seed: int) -> Float[Tensor, "n A"]:
     """Logits of all answers for every known fact, each in one prompt."""
-    s, r, _ = (torch.from_numpy(part) for part in book.known.T)
-    noise = torch.from_numpy(book.sample(seed, 0, len(s)).tokens)  # prompts about other facts: only their noise is kept
-    crowd = torch.where(noise < book.S + book.R, torch.full_like(noise, book.S + book.R), noise)
-    crowd[:, 0], crowd[:, 1] = s, book.S + r
-    return built.model.forward(built.weights, crowd).logits[:, -1]
+    tokens = torch.from_numpy(book.every(seed, 0))
+    return built.model.forward(built.weights, tokens).logits[:, -1]
 
 
 def _outcome(built: Construction, book: Book, seed: int) -> dict[str, float]:

@@ -46,6 +46,7 @@ class Plan(Value):
     probe_every     steps between recall probes
     attention_every steps between attention probes, and between tests on other tasks
     at_end          probes of the trained model, measured once in the last row (engram.probing names them)
+    snapshot_every  steps between kept weights; None: at steps 0, 1, 2, 4, 8, … and at the end, which are kept always
     """
 
     optimiser: SGD | Adam
@@ -57,6 +58,7 @@ class Plan(Value):
     probe_every: Annotated[int, Field(ge=1)] = 5
     attention_every: Annotated[int, Field(ge=1)] = 25
     at_end: tuple[Look, ...] = ()
+    snapshot_every: Annotated[int, Field(ge=1)] | None = None
     dtype: Literal["float32", "float64"] = "float32"
 
     @model_validator(mode="after")

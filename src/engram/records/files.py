@@ -5,7 +5,7 @@ env.json             versions, device, threads, path of each sitting
 rows.jsonl           one line a step, no clock in it
 timing.jsonl         seconds of training up to each row
 state.safetensors    trained weights and optimiser, replaced atomically
-snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end
+snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end, and where the plan asks for more
 code/                the user's files whose classes the Spec names
 digest.json          written last: how the run ended and the SHA-256 of spec and rows
 lock                 held by the one process that writes

@@ -81,12 +81,28 @@ class Book:
     def sample(self, seed: int, step: int, batch: int) -> Batch:
         """A pure function of (book, seed, step, batch). Only what follows EOS is asked for."""
         s, r, answers = self.asked(seed, step, batch)
-        places = generator(seed, "facts.places", step).random((batch, self.T - 1)).argsort(axis=1)
-        tokens = np.full((batch, self.T), self.EOS)
-        np.put_along_axis(tokens, places, np.column_stack([s, r + self.S, *self._noise(seed, step, batch)]), axis=1)
+        tokens = self._prompts(s, r, seed, step)
         targets, last = np.zeros_like(tokens), np.zeros(tokens.shape, dtype=bool)
         targets[:, -1], last[:, -1] = answers, True
         return Batch(tokens, targets, {"answer": last, "other": ~last})
+
+    def every(self, seed: int, step: int) -> Int[np.ndarray, "n T"]:
+        """One prompt for each known fact, in their order."""
+        s, r, _ = self.known.T
+        return self._prompts(s, r, seed, step)
+
+    def about(self, s: int, r: int, seed: int, step: int, batch: int) -> Int[np.ndarray, "B T"]:
+        """Prompts that all ask for one fact, each in a crowd of its own."""
+        return self._prompts(np.full(batch, s), np.full(batch, r), seed, step)
+
+    def _prompts(
+        self, s: Int[np.ndarray, " B"], r: Int[np.ndarray, " B"], seed: int, step: int
+    ) -> Int[np.ndarray, "B T"]:
+        """Subject, relation and noise at random places, then EOS."""
+        places = generator(seed, "facts.places", step).random((len(s), self.T - 1)).argsort(axis=1)
+        tokens = np.full((len(s), self.T), self.EOS)
+        np.put_along_axis(tokens, places, np.column_stack([s, r + self.S, *self._noise(seed, step, len(s))]), axis=1)
+        return tokens
 
     def bags(self, seed: int, step: int, batch: int) -> Bags:
         """The facts and the noise of `sample`."""

@@ -20,6 +20,7 @@ from scipy.integrate import solve_ivp
 from engram.errors import EngramError
 from engram.tasks.book import Book
 from engram.tasks.facts import Facts
+from engram.values import generator
 
 MOST_BAGS = 20_000
 RTOL, ATOL = 1e-11, 1e-16
@@ -81,10 +82,13 @@ class Head:
     W: Float[np.ndarray, "A V"]
 
     @classmethod
-    def small(cls, prompts: Prompts, alpha: float) -> "Head":
-        """W = α and w = α √(|A| + 1): the conserved quantity is α² for every token, so w never vanishes."""
+    def small(cls, prompts: Prompts, alpha: float, equal: bool = False) -> "Head":
+        """W = α and w = α √(|A| + 1): the conserved quantity is α² for every token, so w never vanishes.
+
+        With `equal` w = α too, as in the published run.
+        """
         V = len(prompts.copies)
-        return cls(np.full(V, alpha * np.sqrt(prompts.A + 1)), np.full((prompts.A, V), alpha))
+        return cls(np.full(V, alpha * (1 if equal else np.sqrt(prompts.A + 1))), np.full((prompts.A, V), alpha))
 
     def log_probabilities(self, prompts: Prompts) -> Float[np.ndarray, "n A"]:
         logits = prompts.counts @ (self.w * self.W).T
@@ -141,9 +145,12 @@ def subject_rate(S: int, R: int, D: int) -> float:
     return np.sqrt((1 - 1 / D) / R) / S
 
 
-def escape_time(rate: float, alpha: float, A: int, turn: float) -> float:
-    """When w(z) ‖W(·, z)‖ reaches `turn`: from w = α√(A+1) cosh λt and W = α√(A+1) sinh λt on."""
-    return float(np.arcsinh(2 * turn / (alpha**2 * (A + 1)))) / (2 * rate)
+def escape_time(rate: float, share: float, first: float) -> float:
+    """When the largest logit of a token reaches 1, if w = first · cosh λt and W = first · sinh λt · g/‖g‖ for ever.
+
+    `share` is the largest entry of g/‖g‖: √((1 − 1/R)/D) for a relation, √((1 − 1/D)/R) for a subject.
+    """
+    return float(np.arcsinh(2 / (share * first**2))) / (2 * rate)
 
 
 @dataclass(frozen=True)
@@ -175,22 +182,37 @@ def losses(log_p: Float[np.ndarray, "n A"], prompts: Prompts, guesses: Guesses) 
         found[f"loss.{name}"] = float(-prompts.p @ np.log((p_hat * (guess > 0)).sum(1)))
         found[f"distance.{name}"] = float(prompts.p @ np.abs(p_hat - guess).sum(1)) / 2
     found["accuracy"] = float(prompts.p @ (log_p.argmax(1) == prompts.answers))
+    found["mass.right"] = float(prompts.p @ np.exp(right))
+    found["mass.relation"] = float(prompts.p @ (p_hat * (guesses.of_relation > 0)).sum(1)) - found["mass.right"]
     return found
 
 
 def stages(
-    draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int, digits: int = 5
+    draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int, digits: int = 5, equal: int = 0
 ) -> Iterator[dict[str, float]]:
     """Rows over time 0 … `until`: losses, largest w of each kind of token, and how far conserved quantities drifted.
 
-    The dictionary is structured, the first values are small (10^−digits); `draws` times, evenly spaced.
+    The dictionary is structured, the first values are small (10^−digits); `draws` times, evenly spaced. Nothing is drawn.
     """
     book = Facts(S=S, R=R, D=D, T=T, noise=noise, dictionary="structured").book(seed)
     prompts, guesses = alike(book), Guesses.of(book)
-    first, times = Head.small(prompts, 10.0**-digits), np.linspace(0, until, draws)
+    first, times = Head.small(prompts, 10.0**-digits, bool(equal)), np.linspace(0, until, draws)
     kinds = {"subject": slice(0, S), "relation": slice(S, S + R), "noise": slice(S + R, None)}
     for time, head in zip(times, flow(first, prompts, times), strict=True):
         row = {"time": float(time)} | losses(head.log_probabilities(prompts), prompts, guesses)
         row |= {f"w.{name}": float(head.w[part].max()) for name, part in kinds.items()}
         row |= {f"logit.{name}": float(np.abs(head.w * head.W)[:, part].max()) for name, part in kinds.items()}
         yield row | {"drift": float(np.abs(head.conserved - first.conserved).max() / (head.w**2).max())}
+
+
+def conserved(
+    draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int
+) -> Iterator[dict[str, float]]:
+    """Rows over time from random first values of order 1, all bags of noise enumerated: loss and drift."""
+    book = Facts(S=S, R=R, D=D, T=T, noise=noise).book(seed)
+    prompts, rng, times = apart(book), generator(seed, "fact-flow"), np.linspace(0, until, draws)
+    first = Head(rng.normal(size=book.N), rng.normal(size=(book.answers, book.N)))
+    for time, head in zip(times, flow(first, prompts, times), strict=True):
+        loss = -prompts.p @ head.log_probabilities(prompts)[np.arange(len(prompts.p)), prompts.answers]
+        drift = np.abs(head.conserved - first.conserved).max() / (head.w**2).max()
+        yield {"time": float(time), "loss": float(loss), "drift": float(drift)}

@@ -1,0 +1,139 @@
+"""Facts stored against parameters: a one-layer transformer keeps about 0.15 facts per parameter, whatever its shape.
+
+The published protocol: T = 32, as many noise tokens as subjects and relations, 8 heads of width ⌊αd/8⌋ and an MLP of
+⌊βd⌋ units, Adam with learning rates 0.001, 0.003, 0.01 (here side by side on the same prompts, until one succeeds),
+fresh batches of 1024, at most 16384 steps, a look at 1024 test prompts every 128 steps, success above 99 %; the number
+of subjects is bisected. Parameters are 4 H d_h d + 2 m d. `quick` gives up after 4096 steps, and has the largest
+learning rate only. Not published: trainings that are far behind are given up (PLANS, hopeless).
+
+    engram run facts.capacity --seeds 2
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from engram.experiments import Scale
+from engram.learning import FreshBatch
+from engram.models.factual import Factual
+from engram.records import Claim, Measure, Record, Search
+from engram.records.fits import power_law
+from engram.records.readings import capacity
+from engram.tasks.facts import FactsOfSize
+
+TIMES = "quick 8 min a seed, paper 2 h a seed on 2 cores"
+SOURCE = "Understanding factual recall in transformers, Fig. 4 left and Figs. 7–9 (protocol of its code)"
+CLAIMS = {
+    "facts.linear-in-parameters": "Facts stored grow linearly with parameters, 0.15 for each, whatever the shape.",
+    "facts.subset": "To store a subset of all facts takes the parameters for that subset only.",
+}
+SEEDS = {"quick": 2, "paper": 1}
+PUBLISHED = 0.15  # facts for each parameter
+HEADS, D = 8, 8
+PLANS = {
+    "smoke": FreshBatch(rates=(0.01,), steps=64, batch=64, check_every=32, tests=64),
+    "quick": FreshBatch(rates=(0.01,), steps=4096, hopeless=((1024, 0.3), (2048, 0.6))),
+    "paper": FreshBatch(hopeless=((4096, 0.3), (8192, 0.6))),
+}
+WIDTHS = {"smoke": (8, 11), "quick": (11, 16, 22, 32), "paper": (11, 16, 22, 32)}
+SHAPES = {"smoke": ((1.0, 1.0),), "quick": ((1.0, 1.0), (0.5, 2.0)), "paper": ((1.0, 1.0), (0.5, 2.0), (2.0, 0.5))}
+OTHERS = {"smoke": (8,), "quick": (16, 22), "paper": (16, 22, 32)}  # widths for other scalings and the subset
+PAIRS = 32  # subjects and relations of the subset
+
+
+def model_of(shape: tuple[float, float], d: int) -> Factual:
+    alpha, beta = shape
+    return Factual(d=d, heads=HEADS, d_h=max(1, int(alpha * d / HEADS)), m=int(beta * d))
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
+    main = [(FactsOfSize(D=D), model_of(shape, d)) for shape in SHAPES[scale] for d in WIDTHS[scale]]
+    others = [FactsOfSize(D=D, scaling="subset", S=PAIRS)]
+    if scale == "paper":
+        others += [FactsOfSize(D=D, scaling="R=√S"), FactsOfSize(D=D, scaling="D=S")]
+    main += [(task, model_of(SHAPES[scale][0], d)) for task in others for d in OTHERS[scale]]
+    return [
+        Search(task=task, model=model, plan=PLANS[scale], bracket=_bracket(task, model), tolerance=0.03, seed=seed)
+        for task, model in main
+        for seed in seeds
+    ]
+
+
+def _bracket(task: FactsOfSize, model: Factual) -> tuple[int, int]:
+    """A factor of √2 in facts around the published number."""
+    facts = PUBLISHED * model.parameters
+    n = {"subset": facts, "R=√S": facts ** (2 / 3)}.get(task.scaling, sqrt(facts))
+    width = {"subset": sqrt(2), "R=√S": 2 ** (1 / 3)}.get(task.scaling, 2**0.25)
+    return max(2, round(n / width)), max(4, round(n * width))
+
+
+def facts_stored(record: Record) -> float:
+    """Known facts at the size where the search ended; between two sizes their geometric mean."""
+    task, n = record.search.task, capacity(record)
+    assert isinstance(task, FactsOfSize)
+    return {"subset": n, "R=√S": n**1.5}.get(task.scaling, n**2)
+
+
+Stored = Mapping[float, Sequence[float]]  # facts over seeds, by parameters
+
+
+def by_shape(records: Sequence[Record], scaling: str = "R=S") -> dict[str, Stored]:
+    """For each shape the facts stored, by parameters."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for record in (r for r in records if r.search.task.scaling == scaling):  # type: ignore[union-attr]
+        model = record.store
+        shape = f"α = {_nearest(model.d_h * HEADS / model.d)}, β = {_nearest(model.m / model.d)}"
+        found.setdefault(shape, {}).setdefault(model.parameters, []).append(facts_stored(record))
+    return found
+
+
+def _nearest(ratio: float) -> str:
+    """Widths are whole numbers, so a ratio is near one of the published ones."""
+    return f"{min((0.25, 0.5, 1.0, 2.0, 4.0), key=lambda shape: abs(np.log(max(ratio, 0.1) / shape))):g}"
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    shapes = by_shape(records)
+    published = records[0].search.plan == PLANS["paper"]
+    near = 0.12 if published else 0.2
+    measures = [power_law(_pooled(shapes)).measure("exponent of facts in parameters", 1 - near, 1 + near)]
+    if published:
+        measures += _constants(shapes)
+    yield _claim("facts.linear-in-parameters", *measures)
+    full, subset = (_pooled(by_shape(records, scaling)) for scaling in ("R=S", "subset"))
+    ratios = [float(np.mean(subset[p]) / np.mean(full[p])) for p in subset]
+    label = f"facts of {PAIRS}×{PAIRS} stored, over those of a full table that the same model stores"
+    yield _claim("facts.subset", Measure.over_seeds(f"{label}, by width", ratios, low=0.75))
+
+
+def _pooled(shapes: Mapping[str, Stored]) -> dict[float, list[float]]:
+    found: dict[float, list[float]] = {}
+    for stored in shapes.values():
+        for parameters, facts in stored.items():
+            found.setdefault(parameters, []).extend(facts)
+    return found
+
+
+def _constants(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
+    """Facts for each parameter, over all; and each shape over the mean of all."""
+    ratios = {shape: [np.mean(facts) / p for p, facts in stored.items()] for shape, stored in shapes.items()}
+    everything = [float(ratio) for values in ratios.values() for ratio in values]
+    low, high = 0.75 * PUBLISHED, 1.25 * PUBLISHED
+    yield Measure.over_seeds("facts for each parameter, over shapes and widths", everything, low, high)
+    mean = np.exp(np.mean(np.log(everything)))
+    for shape, values in ratios.items():
+        over = [float(value / mean) for value in values]
+        yield Measure.over_seeds(f"{shape}: facts for each parameter, over the mean, by width", over, 0.75, 1.25)
+
+
+def _claim(id: str, *measures: Measure) -> Claim:
+    return Claim(id, CLAIMS[id], SOURCE, measures)
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.facts import facts_by_parameters
+
+    others = {name: _pooled(by_shape(records, name)) for name in ("subset", "R=√S", "D=S")}
+    return facts_by_parameters(by_shape(records), {name: found for name, found in others.items() if found}, PUBLISHED)

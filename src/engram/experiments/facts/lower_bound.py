@@ -1,0 +1,64 @@
+"""No model beats SR log D bits: what trained models store for each bit that they use.
+
+A learner that has seen the book and keeps B bits has, on average over books, a loss of at least ln D for every fact
+beyond the B / log2 D that its bits can hold. Models are trained near their capacity, every matrix is rounded to the
+fewest levels that keep 99 % of the facts, and the bits that are then known of the book (Fano) are set beside those used.
+
+    engram run facts.lower-bound --seeds 3
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engram.experiments import Scale
+from engram.experiments.memory import of_law
+from engram.records import Check, Claim, Measure, Record
+
+TIMES = "quick 2 min a seed, paper 10 min a seed on 2 cores"
+SOURCE = "Understanding factual recall in transformers, section on lower bounds"
+CLAIMS = {"facts.bound": "Bits stored never exceed bits used: zero loss needs SR log D bits."}
+SEEDS = {"quick": 3, "paper": 3}
+LAW = "learning.fact_search.bits"
+SHAPES = {
+    "smoke": ({"S": 3, "R": 3, "D": 2, "T": 6, "d": 8, "heads": 2, "d_h": 4, "m": 8, "steps": 256},),
+    "quick": tuple(
+        {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": 8192}
+        for S, d in ((12, 16), (18, 24), (24, 32))
+    ),
+    "paper": tuple(
+        {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": 16384}
+        for S, d in ((14, 16), (21, 24), (28, 32), (42, 48))
+    ),
+}
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
+    return [Check(law=LAW, sizes=sizes, seed=seed) for sizes in SHAPES[scale] for seed in seeds]
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    found = by_shape(records)
+    measures = [
+        Measure.over_seeds(f"{name}: bits stored for each bit used", [row["ratio"] for row in rows], 0, 1)
+        for name, rows in found.items()
+    ]
+    measures += [
+        Measure.over_seeds(f"{name}: facts recalled before rounding", [row["accuracy"] for row in rows], low=0.99)
+        for name, rows in found.items()
+    ]
+    yield Claim("facts.bound", CLAIMS["facts.bound"], SOURCE, tuple(measures))
+
+
+def by_shape(records: Sequence[Record]) -> dict[str, list[dict[str, float]]]:
+    found = {}
+    for record in records:
+        sizes = record.check.sizes
+        name = f"d={sizes['d']}, {sizes['S'] * sizes['R']} facts"
+        found[name] = [rows[0] for rows in of_law(records, LAW, d=sizes["d"], S=sizes["S"])]
+    return found
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.facts import stored_and_used
+
+    return stored_and_used(by_shape(records))

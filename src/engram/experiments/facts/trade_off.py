@@ -1,0 +1,88 @@
+"""Attention or MLP: facts can be stored in either, but attention must be wide enough to tell them apart (Fig. 4 right).
+
+S = R = 32, D = 8 (1024 facts), d = 32, heads of width 8; one training for each number of heads and of MLP units: Adam
+with learning rate 0.01, at most 16384 steps, over when all of 1024 test prompts are answered. The best look counts.
+`quick` is half of it in every size: 256 facts, d = 16, heads of width 4.
+
+    engram run facts.trade-off
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from engram.experiments import Scale
+from engram.records import Check, Claim, Measure, Record
+
+TIMES = "quick 12 min a seed, paper 1 h a seed on 2 cores"
+SOURCE = "Understanding factual recall in transformers, Fig. 4 right (protocol of its code)"
+CLAIMS = {
+    "facts.either-suffices": "Attention alone stores all facts, and so do few heads with an MLP.",
+    "facts.attention-floor": "Too few heads cannot be rescued by the MLP.",
+}
+SEEDS = {"quick": 3, "paper": 3}
+LAW = "learning.fact_search.best_accuracy"
+SIZES = {
+    "smoke": {"S": 4, "R": 4, "D": 2, "T": 8, "d": 8, "d_h": 2, "steps": 20},
+    "quick": {"S": 16, "R": 16, "D": 8, "T": 32, "d": 16, "d_h": 4, "steps": 8192},
+    "paper": {"S": 32, "R": 32, "D": 8, "T": 32, "d": 32, "d_h": 8, "steps": 16384},
+}
+HEADS = {"smoke": (1, 2), "quick": (1, 2, 4, 8, 16, 32), "paper": (1, 2, 4, 6, 8, 12, 20, 32)}
+UNITS = {"smoke": (0, 4), "quick": (0, 8, 16, 32, 64), "paper": (0, 16, 32, 48, 64, 96, 128)}
+FEW = {8: 2, 16: 8, 32: 6}  # heads that suffice with an MLP, by d; published for d = 32: 5
+FULL = 0.99
+FLOORS = {1: 0.5, 2: 0.8}  # published: 0.1–0.3 with one head and about 0.6 with two, whatever the MLP
+
+
+def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
+    return [
+        Check(law=LAW, sizes=SIZES[scale] | {"heads": heads, "m": m}, seed=seed)
+        for heads in HEADS[scale]
+        for m in UNITS[scale]
+        for seed in seeds
+    ]
+
+
+def by_size(records: Sequence[Record]) -> dict[tuple[int, int], list[float]]:
+    """Accuracy of each seed, by heads and MLP units."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for record in records:
+        size = record.check.sizes["heads"], record.check.sizes["m"]
+        found.setdefault(size, []).append(record.rows[0]["accuracy"])
+    return found
+
+
+def claims(records: Sequence[Record]) -> Iterator[Claim]:
+    found, d = by_size(records), records[0].check.sizes["d"]
+    heads, units = (max(size[i] for size in found) for i in (0, 1))
+    few = FEW[d]
+    yield _claim(
+        "facts.either-suffices",
+        Measure.over_seeds(f"{heads} heads, no MLP: accuracy", found[heads, 0], low=FULL),
+        Measure.over_seeds(f"{few} heads, {units} units: accuracy", found[few, units], low=FULL),
+        Measure.over_seeds(f"{few} heads, no MLP: accuracy", found[few, 0], high=FULL),
+    )
+    most = {h: np.max([found[h, m] for m in sorted({m for _, m in found})], axis=0) for h in FLOORS}
+    yield _claim(
+        "facts.attention-floor",
+        *(
+            Measure.over_seeds(f"{h} head{'s' * (h > 1)}: accuracy with the best MLP", most[h].tolist(), high=high)
+            for h, high in FLOORS.items()
+        ),
+    )
+
+
+def _claim(id: str, *measures: Measure) -> Claim:
+    return Claim(id, CLAIMS[id], SOURCE, measures)
+
+
+def figure(records: Sequence[Record]) -> Any:
+    from engram.show.facts import trade_off
+
+    sizes = records[0].check.sizes
+    cells = {
+        (sizes["d"] * sizes["d_h"] * heads, sizes["d"] * m): float(np.mean(accuracies))
+        for (heads, m), accuracies in by_size(records).items()
+    }
+    return trade_off(cells, facts=sizes["S"] * sizes["R"])

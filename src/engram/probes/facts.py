@@ -1,0 +1,50 @@
+"""What a model says about facts: losses of the relation and of the subject alone, and what it believes of one fact."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from engram.models.trace import Architecture, Weights
+from engram.tasks.book import Book
+from engram.theory.fact_flow import Guesses, alike, losses
+
+CROWDS = 32  # prompts about a single fact
+
+
+def stage(model: Architecture, w: Weights, book: Book, seed: int, step: int) -> dict[str, float]:
+    """Losses over all facts, each asked for in one prompt; `distance.relation` is small while it hallucinates."""
+    return losses(log_probabilities(model, w, book.every(seed, step)).numpy(), alike(book), Guesses.of(book))
+
+
+@torch.no_grad()
+def log_probabilities(model: Architecture, w: Weights, tokens: object) -> Float[Tensor, "B A"]:
+    z = torch.as_tensor(tokens, device=next(iter(w.values())).device)
+    return torch.log_softmax(model.forward(w, z).logits[:, -1].double(), dim=1).cpu()
+
+
+@dataclass(frozen=True)
+class Belief:
+    """How the probability is shared out when one fact is asked for: the right answer, others of its relation, the rest."""
+
+    right: float
+    relation: float
+    rest: float
+    guess: int
+
+    @property
+    def words(self) -> str:
+        """The stage of learning that this is."""
+        if self.right > 0.5:
+            return "right"
+        return "right relation, wrong subject" if self.relation + self.right > 0.5 else "no idea"
+
+
+def belief(model: Architecture, w: Weights, book: Book, s: int, r: int, seed: int, step: int) -> Belief:
+    """Mean over prompts about this fact, each in a crowd of its own."""
+    p = log_probabilities(model, w, book.about(s, r, seed, step, CROWDS)).exp().mean(0)
+    answer, of_relation = int(book.table[s, r]), torch.unique(torch.from_numpy(book.table[:, r]))
+    mass = float(p[of_relation[of_relation >= 0]].sum())
+    right = float(p[answer])
+    return Belief(right, mass - right, 1 - mass, int(p.argmax()))

@@ -90,7 +90,7 @@ def run(
     claims, figures = _read_off(experiment, records, size, settings)
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
     names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
-    paths = _save(dict(zip(names, figures, strict=True)))
+    paths = save_figures(dict(zip(names, figures, strict=True)))
     table = [] if settings else experiment.table(records)
     return Result(experiment, size, time.monotonic() - began, claims, records, paths, table)
 
@@ -147,7 +147,7 @@ def _short_hash(settings: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
 
 
-def _save(figures: dict[str, Any]) -> list[Path]:
+def save_figures(figures: dict[str, Any]) -> list[Path]:
     from engram.show.save import save_figure
 
     return [path for name, figure in figures.items() for path in save_figure(figure, home() / "figures", name)]
@@ -184,7 +184,7 @@ def birth(
     figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
     if not _up_to_date([report, *figures], record):
         pictures = gallery(record)
-        _save({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
+        save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
         _write_report(report, "The birth of an induction head", [(record, pictures)], claims)  # last: it seals the rest
     return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), report
 

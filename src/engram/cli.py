@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
+from engram.cli_fact import fact
 from engram.cli_runs import runs
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.voice import WholeNumber, answer, console, near, only_the_answer_on_stdout, print_table, say, watched
@@ -18,6 +19,7 @@ app = App(
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
 app.command(runs)
+app.command(fact)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
 Words = tuple[str, ...]

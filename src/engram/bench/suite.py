@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import full, sweeps
+from engram.bench import facts, full, sweeps
 from engram.bench.baselines import dense_step, sample_in_pool, sampling_pool
 from engram.bench.lines import Benchmark, best, in_process, peaks
 from engram.engines.local import cores
@@ -217,6 +217,7 @@ BENCHMARKS = {
     "growth": growth,
     "fig3": fig3,
     "transformer.step": full.steps,
+    "step.facts": facts.steps,
     "sweep.linear": sweeps.linear,
     "sweep.hopeless": sweeps.hopeless,
 }

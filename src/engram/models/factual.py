@@ -57,6 +57,10 @@ class Factual(Value):
         """As on the axes of the paper: E, U and b are not counted."""
         return 4 * self.heads * self.d_h * self.d + 2 * self.m * self.d
 
+    def limits(self, w: Weights) -> tuple[int, int | None]:
+        """How many tokens there are, and how long a prompt may be."""
+        return len(w["E"]), None
+
     def init(self, N: int, T: int, seed: int) -> Weights:
         """W_Q, W_K, W_V have variance 1/d_h, W_O 1/d, the MLP that of its published code."""
         if self.answers is None:
@@ -76,16 +80,29 @@ class Factual(Value):
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> FactualTrace:
         """The readable pass, token by token; the last token asks."""
-        x = w["E"][tokens]
-        q, k, v = self._split(x[:, -1:] @ w["W_Q"].T), self._split(x @ w["W_K"].T), self._split(x @ w["W_V"].T)
-        a = torch.softmax((q * k).sum(-1) / sqrt(self.d_h), dim=1)  # B T H
-        x = (a[..., None] * v).sum(1).flatten(1) @ w["W_O"].T
+        a, o = self._attend(w, tokens)
+        x = o @ w["W_O"].T
         logits = self.read(w, x) @ w["U"].T
         return FactualTrace(a.mT, x, logits[:, None].expand(*tokens.shape, -1))
 
+    def _attend(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B read"]]:
+        """Attention of EOS, and what the heads read with it, one after the other."""
+        x = w["E"][tokens]
+        q, k, v = self._split(x[:, -1:] @ w["W_Q"].T), self._split(x @ w["W_K"].T), self._split(x @ w["W_V"].T)
+        a = torch.softmax((q * k).sum(-1) / sqrt(self.d_h), dim=1)
+        return a, (a[..., None] * v).sum(1).flatten(1)
+
+    def last_store(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[str, Float[Tensor, "B n"]]:
+        """The last matrix before U, and what it is applied to: W_F and the hidden units, or W_O and what heads read."""
+        _, o = self._attend(w, tokens)
+        return ("W_F", self._hidden(w, o @ w["W_O"].T)) if self.m else ("W_O", o)
+
     def read(self, w: Weights, x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
         """y = x + W_F ReLU(W_I x + b)."""
-        return x + (x @ w["W_I"].T + w["b"]).relu() @ w["W_F"].T if self.m else x
+        return x + self._hidden(w, x) @ w["W_F"].T if self.m else x
+
+    def _hidden(self, w: Weights, x: Float[Tensor, "... d"]) -> Float[Tensor, "... m"]:
+        return (x @ w["W_I"].T + w["b"]).relu()
 
     def _split(self, rows: Float[Tensor, "B T read"]) -> Float[Tensor, "B T H d_h"]:
         return rows.unflatten(-1, (self.heads, self.d_h))

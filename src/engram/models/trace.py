@@ -69,15 +69,21 @@ class Model:
     @torch.no_grad()
     def __call__(self, tokens: Tensor | np.ndarray | Sequence[object], **more: Any) -> Trace:
         z, forward = _ids(tokens), self.architecture.forward
-        N, T = len(self.weights["E"]), len(self.weights["P"])
-        if z.shape[1] > T or not 0 <= int(z.min()) <= int(z.max()) < N:
-            raise EngramError(f"a sequence of this model has at most {T} tokens, each in 0 … {N - 1}")
+        N, T = self._limits()
+        if (T is not None and z.shape[1] > T) or not 0 <= int(z.min()) <= int(z.max()) < N:
+            most = "" if T is None else f"at most {T} "
+            raise EngramError(f"a sequence of this model has {most}tokens, each in 0 … {N - 1}")
         taken = list(signature(forward).parameters)[2:]
         for name in more:
             if name not in taken:
                 known = f"allowed: {', '.join(taken)}" if taken else "it takes tokens only"
                 raise EngramError(f"{name}: unknown to {type(self.architecture).__name__}; {known}")
         return forward(self.weights, z, **more)
+
+    def _limits(self) -> tuple[int, int | None]:
+        """Tokens and length; an architecture without E and P says them itself."""
+        own = getattr(self.architecture, "limits", None)
+        return own(self.weights) if own else (len(self.weights["E"]), len(self.weights["P"]))
 
 
 def _ids(tokens: Tensor | np.ndarray | Sequence[object]) -> Int[Tensor, "B T"]:

@@ -82,7 +82,9 @@ def stored_and_used(found: Mapping[str, Sequence[Mapping[str, float]]]) -> Figur
     for i, (name, rows) in enumerate(found.items()):
         levels = sorted({int(row["levels"]) for row in rows})
         label = f"{name}: {levels[0]}{f'–{levels[-1]}' if len(levels) > 1 else ''} levels a weight"
-        ax.plot([row["used"] for row in rows], [row["stored"] for row in rows], MARKS[i % 5], color=f"C{i}", label=label)
+        ax.plot(
+            [row["used"] for row in rows], [row["stored"] for row in rows], MARKS[i % 5], color=f"C{i}", label=label
+        )
     ends = np.array(ax.get_xlim())
     ax.plot(ends, ends, color=INK, ls="--", lw=1.2, label="bound: one bit stored for each used")
     ax.set(xscale="log", yscale="log", xlabel="bits used", ylabel="bits stored", title="Trained models near capacity")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import log
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -44,16 +45,16 @@ def levels(ax: Axes, named: Mapping[str, float]) -> None:
         ax.text(1.0, level, name, transform=ax.get_yaxis_transform(), va="bottom", ha="right", fontsize=8.5)
 
 
-def _order(
-    ax: Axes, times: Mapping[int, tuple[float, float]], rates: Mapping[int, tuple[float, float]]
-) -> None:
+def _order(ax: Axes, times: Mapping[int, tuple[float, float]], rates: Mapping[int, tuple[float, float]]) -> None:
     """Times at which a part is half known, and 1/λ scaled to the relation's."""
     S = list(times)
     for i, name in enumerate(("relation", "subject")):
         ax.plot(S, [times[s][i] for s in S], "o-", color=f"C{i + 1}", label=f"{name} half known")
     scale = np.mean([times[s][0] * rates[s][0] for s in S])
     ax.plot(S, [scale / rates[s][1] for s in S], color=INK, ls="--", lw=1.1, label="∝ 1/λ$_s$")
-    ax.set(xscale="log", yscale="log", xlabel="subjects S (R = 16, D = 2)", ylabel="time", title="Which part comes first")
+    ax.set(
+        xscale="log", yscale="log", xlabel="subjects S (R = 16, D = 2)", ylabel="time", title="Which part comes first"
+    )
     ax.set_xticks(S, [str(s) for s in S])
     ax.minorticks_off()
     ax.legend(fontsize=8.5)
@@ -75,4 +76,18 @@ def sampled_stages(records: Sequence[Record], named: Mapping[str, float], title:
     levels(left, named)
     left.set(ylabel="loss (nats)", title=title)
     right.set(ylabel="share", title="Hallucination: right relation, wrong subject", ylim=(0, 1.02))
+    return fig
+
+
+@house_style()
+def one_fact(beliefs: Sequence[tuple[int, Any]], title: str) -> Figure:
+    """How the probability is shared out over training when one fact is asked for."""
+    fig = Figure(figsize=(7.4, 3.8))
+    ax = fig.subplots()
+    steps = [step for step, _ in beliefs]
+    shares = [[getattr(belief, name) for _, belief in beliefs] for name in ("right", "relation", "rest")]
+    labels = ("right answer", "right relation, wrong subject", "other answers")
+    ax.stackplot(steps, shares, labels=labels, colors=["#009E73", "#E69F00", "#d8dee4"])
+    ax.set(xlabel="step", ylabel="probability", ylim=(0, 1), xlim=(0, max(steps[-1], 1)), title=title)
+    ax.legend(loc="center right", fontsize=8.5, frameon=True)
     return fig

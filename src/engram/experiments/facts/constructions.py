@@ -45,7 +45,9 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     scale = "smoke" if records[0].check.sizes["S"] < 16 else "quick"
     d, m = ENOUGH[scale]
     attention = [rows[0] for rows in of_law(records, ATTENTION, d=d)]
-    measures = [Measure.over_seeds(f"d={d}: share of facts not recalled", [1 - r["accuracy"] for r in attention], high=0.005)]
+    measures = [
+        Measure.over_seeds(f"d={d}: share of facts not recalled", [1 - r["accuracy"] for r in attention], high=0.005)
+    ]
     for count in (2, 1, 0):
         over = [row[f"score.{count}"] - count for row in attention]
         measures.append(Measure.over_seeds(f"mean score in {count} of the sets, minus {count}", over, -0.1, 0.1))

@@ -132,7 +132,9 @@ def _escapes(rows: Sequence[Row]) -> Iterator[Measure]:
         slope = np.polyfit([row["time"] for row in growing], np.log([row[f"w.{name}"] for row in growing]), 1)[0]
         yield Measure.exact(f"growth of w({name}) over λ, minus 1", float(slope / rate) - 1, 0.1)
         left = next(row["time"] for row in rows if row[f"logit.{name}"] > 1)
-        yield Measure.exact(f"time at which {name}s leave, over predicted, minus 1", left / escape_time(rate, share, ALPHA) - 1, 0.1)
+        yield Measure.exact(
+            f"time at which {name}s leave, over predicted, minus 1", left / escape_time(rate, share, ALPHA) - 1, 0.1
+        )
 
 
 def _claim(id: str, *measures: Measure) -> Claim:

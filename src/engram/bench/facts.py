@@ -1,0 +1,52 @@
+"""A training step on facts with sampling: bags in the compiled kernel, against attention token by token in torch."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from engram.bench.lines import Benchmark, best
+from engram.learning import Adam
+from engram.learning.fast_facts import flat, trained
+from engram.models.factual import Factual
+from engram.tasks.book import Bags
+from engram.tasks.facts import Facts
+
+TASK, BATCH, ADAM, TOGETHER = Facts(S=64, R=64, D=8, T=32), 1024, Adam(lr=1e-3), 16
+MODEL = Factual(d=64, heads=4, d_h=16, m=64, answers=TASK.answers)
+
+
+def steps(bench: object) -> Iterator[Benchmark]:
+    value, plain = best(ours(), 6) / TOGETHER, best(token_by_token(), 6)
+    about = f"H 4, d_h 16, d 64, m 64, S = R = 64, D 8, T {TASK.T}, batch {BATCH}; both draw their prompts, Adam"
+    yield Benchmark("step.facts", value, "s", plain, plain / value, about=about)
+
+
+def ours() -> Callable[[], None]:
+    """Some steps together, as a search takes them."""
+    w, count = MODEL.init(TASK.N, TASK.T, 0), iter(range(10**9))
+    row = flat(MODEL, w)
+    state = [row, torch.zeros_like(row), torch.zeros_like(row)]
+
+    def some_steps() -> None:
+        numbers = [next(count) for _ in range(TOGETHER)]
+        bags = Bags.joined([TASK.bags(0, step, BATCH) for step in numbers])
+        trained(MODEL, w, state, ADAM, numbers[0], bags, TOGETHER)
+
+    return some_steps
+
+
+def token_by_token() -> Callable[[], None]:
+    """As one would write it: embeddings of all tokens, keys and values of every head, softmax over T, autograd."""
+    w, count = MODEL.init(TASK.N, TASK.T, 0), iter(range(10**9))
+    optimiser = torch.optim.Adam([w[name].requires_grad_() for name in MODEL.trainable], ADAM.lr)
+
+    def step() -> None:
+        batch = TASK.sample(0, next(count), BATCH)
+        logits = MODEL.forward(w, torch.from_numpy(batch.tokens)).logits[:, -1]
+        loss = cross_entropy(logits, torch.from_numpy(batch.targets[:, -1]))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step

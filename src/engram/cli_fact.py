@@ -1,0 +1,67 @@
+"""`engram fact`: learn facts of one's own, see one being learned, rewrite one."""
+
+from pathlib import Path
+
+from cyclopts import App, Parameter
+
+from engram.voice import WholeNumber, answer, near, print_table, watched
+
+fact = App(
+    name="fact",
+    help="Facts of your own: learn them from a CSV file, see one being learned, rewrite one.",
+    default_parameter=Parameter(negative=""),
+)
+
+
+@fact.command
+def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json: bool = False) -> int:
+    """Train a one-layer transformer on the facts of a CSV file with the columns subject, relation, answer."""
+    from engram.facts import learn_facts
+
+    record = learn_facts(file, steps, seed, watched(f"facts of {file.name}", "cpu"))
+    found = {"run": record.id, "facts": len(record.train.task.facts), "recalled": record.rows[-1]["all.accuracy"]}  # type: ignore[attr-defined]
+    if json:
+        answer(found)
+        return 0
+    print(f"{found['facts']} facts, {found['recalled']:.1%} recalled\nrecord  {near(record.folder)}")
+    print(f"ask     engram fact see {record.id} SUBJECT RELATION")
+    return 0
+
+
+@fact.command
+def see(run: str, subject: str, relation: str, *, json: bool = False) -> int:
+    """What a run believed of a fact over its training: no idea, the right relation, the right answer."""
+    from engram.facts import see_fact
+
+    asked, beliefs, figures = see_fact(run, subject, relation)
+    rows = [
+        {
+            "step": step,
+            "stage": belief.words,
+            "guess": asked.names["answer"][belief.guess],
+            "right": round(belief.right, 4),
+            "same relation": round(belief.relation, 4),
+            "other": round(belief.rest, 4),
+        }
+        for step, belief in beliefs
+    ]
+    print_table("beliefs", rows, json)
+    if not json:
+        print(f"\n({subject}, {relation}) is {asked.answer}", *(f"figure  {near(p)}" for p in figures), sep="\n")
+    return 0
+
+
+@fact.command
+def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = False) -> int:
+    """Rewrite one fact by a rank-one change of one matrix, and tell which other facts moved. The run is not changed."""
+    from engram import voice
+    from engram.facts import edit_fact
+
+    asked, found = edit_fact(run, subject, relation, answer)
+    rows = [{"other facts with": kind, "changed": n, "of": of} for kind, (n, of) in found.changed.items()]
+    if json:
+        voice.answer({"matrix": found.matrix, "learned": found.learned, "moved": found.moved, "changed": rows})
+        return 0
+    print(f"({subject}, {relation}): {asked.answer} → {answer}, by one rank in {found.matrix}")
+    print(f"answered so in {found.learned:.0%} of fresh prompts; others moved by {found.moved:.4f} (total variation)")
+    return print_table("changed", rows, json)

@@ -1,0 +1,86 @@
+"""Facts of one's own: learned from a CSV file, answered by name, seen being learned, rewritten."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from engram.errors import EngramError
+from engram.facts import edit_fact, learn_facts, see_fact
+from engram.knowing import Asked
+from engram.models.fact_heads import LinearHead, SoftmaxHead
+from engram.models.factual import Factual
+from engram.records import Record
+from engram.tasks.facts import Facts
+
+COUNTRIES = Path(__file__).parent.parent / "examples" / "countries.csv"
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ENGRAM_HOME", str(tmp_path_factory.mktemp("facts")))
+        return learn_facts(COUNTRIES, steps=600)
+
+
+@pytest.fixture
+def at_home(learned: Record, monkeypatch: pytest.MonkeyPatch) -> Record:
+    monkeypatch.setenv("ENGRAM_HOME", str(learned.folder.parent))
+    return learned
+
+
+def test_real_facts_are_all_learned_and_answered_by_name(at_home: Record) -> None:
+    assert at_home.rows[-1]["all.accuracy"] == 1.0
+    for country, capital in (("France", "Paris"), ("Japan", "Tokyo"), ("Brazil", "Brasília")):
+        asked, beliefs, _ = see_fact(at_home.id, country, "capital")
+        assert asked.answer == capital
+        assert asked.names["answer"][beliefs[-1][1].guess] == capital
+        assert beliefs[-1][1].words == "right"
+
+
+def test_the_figure_of_a_fact_is_written(at_home: Record) -> None:
+    _, beliefs, figures = see_fact(at_home.id, "Italy", "currency")
+    assert [path.suffix for path in figures] == [".png"]
+    assert figures[0].exists()
+    steps = [step for step, _ in beliefs]
+    assert steps[0] == 0
+    assert steps[-1] == 600
+    assert all(belief.right + belief.relation + belief.rest == pytest.approx(1) for _, belief in beliefs)
+
+
+def test_unknown_names_are_told(at_home: Record) -> None:
+    with pytest.raises(EngramError, match="subject: unknown 'Frence'.*France"):
+        Asked.of(at_home, "Frence", "capital")
+    with pytest.raises(EngramError, match="relation: unknown 'river'"):
+        Asked.of(at_home, "France", "river")
+
+
+def test_a_fact_is_rewritten_and_few_others_move(at_home: Record) -> None:
+    asked, found = edit_fact(at_home.id, "France", "capital", "Rome")
+    assert asked.answer == "Paris"
+    assert found.learned == 1.0
+    assert {kind: of for kind, (_, of) in found.changed.items()} == {
+        "same subject": 1,
+        "same relation": 41,
+        "neither": 41,
+    }
+    assert sum(n for n, _ in found.changed.values()) <= 8
+    before = at_home.model().weights[found.matrix].double()
+    assert int(torch.linalg.matrix_rank(found.weights[found.matrix] - before)) == 1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Factual(d=8, heads=2, d_h=3, m=5, answers=6), Factual(d=8, heads=2, d_h=3, m=0, answers=6),
+     LinearHead(answers=6, alpha=0.3), SoftmaxHead(answers=6, d=8)],
+    ids=["mlp", "attention", "linear", "softmax"],
+)  # fmt: skip
+def test_the_last_store_is_what_the_logits_read(model: Factual | LinearHead | SoftmaxHead) -> None:
+    task = Facts(S=3, R=2, D=3, T=6)
+    w = {name: value.double() for name, value in model.init(task.N, task.T, 0).items()}
+    tokens = torch.from_numpy(task.sample(0, 0, 9).tokens)
+    name, keys = model.last_store(w, tokens)
+    change = torch.randn(w[name].shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    before, after = (model.forward(v, tokens).logits[:, -1] for v in (w, w | {name: w[name] + change}))
+    readout = w.get("U", torch.eye(6, dtype=torch.float64))
+    assert torch.allclose(after - before, keys @ change.T @ readout.T, atol=1e-12)

@@ -49,7 +49,7 @@ def test_the_figure_of_a_fact_is_written(at_home: Record) -> None:
 
 
 def test_unknown_names_are_told(at_home: Record) -> None:
-    with pytest.raises(EngramError, match="subject: unknown 'Frence'.*France"):
+    with pytest.raises(EngramError, match=r"subject: unknown 'Frence'.*France"):
         Asked.of(at_home, "Frence", "capital")
     with pytest.raises(EngramError, match="relation: unknown 'river'"):
         Asked.of(at_home, "France", "river")

@@ -1,4 +1,4 @@
-r"""Single heads that recall facts, small enough for theory: one without softmax and with one-hot embeddings, one with both.
+r"""Single heads that recall facts, small enough for theory: linear on one-hot embeddings, softmax on random ones.
 
 LinearHead     logit_a = Σ_t w(z_t) W(a, z_t)                     w = W_KQ e_EOS, W = W_OV
 SoftmaxHead    logits = U W_OV Σ_t a_t e_{z_t},   a = softmax_t( e_{z_t}ᵀ W_KQ e_EOS )

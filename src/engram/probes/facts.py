@@ -26,7 +26,7 @@ def log_probabilities(model: Architecture, w: Weights, tokens: object) -> Float[
 
 @dataclass(frozen=True)
 class Belief:
-    """How the probability is shared out when one fact is asked for: the right answer, others of its relation, the rest."""
+    """How probability is shared out when one fact is asked for: the right answer, others of its relation, the rest."""
 
     right: float
     relation: float

@@ -192,7 +192,7 @@ def stages(
 ) -> Iterator[dict[str, float]]:
     """Rows over time 0 … `until`: losses, largest w of each kind of token, and how far conserved quantities drifted.
 
-    The dictionary is structured, the first values are small (10^−digits); `draws` times, evenly spaced. Nothing is drawn.
+    The dictionary is structured, first values are small (10^−digits), nothing is drawn; `draws` times, evenly spaced.
     """
     book = Facts(S=S, R=R, D=D, T=T, noise=noise, dictionary="structured").book(seed)
     prompts, guesses = alike(book), Guesses.of(book)

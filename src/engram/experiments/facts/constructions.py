@@ -1,8 +1,8 @@
 """Facts written by hand: heads that filter and count (Theorem 3), heads that copy and an MLP that stores (Theorem 4).
 
-Attention only: d = 1024, heads of width 256 with 8 members each; an answer scores the number of sets A_s, A_r it lies in.
-Attention and MLP: random features of degree (1, 1) with ReLU; the sizes are ours. Sphere embeddings, S = R = 16, D = 8:
-all 256 facts are asked for, each in a prompt with noise.
+Attention only: d = 1024, heads of width 256 with 8 members each; an answer scores the number of sets A_s, A_r that it
+lies in. Attention and MLP: random features of degree (1, 1) with ReLU; the sizes are ours. Sphere embeddings,
+S = R = 16, D = 8: all 256 facts are asked for, each in a prompt with noise.
 
     engram run facts.constructions --seeds 5
 """

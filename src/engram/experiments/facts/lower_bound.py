@@ -2,7 +2,7 @@
 
 A learner that has seen the book and keeps B bits has, on average over books, a loss of at least ln D for every fact
 beyond the B / log2 D that its bits can hold. Models are trained near their capacity, every matrix is rounded to the
-fewest levels that keep 99 % of the facts, and the bits that are then known of the book (Fano) are set beside those used.
+fewest levels that keep 99 % of the facts, and the bits then known of the book (Fano) are set beside those used.
 
     engram run facts.lower-bound --seeds 3
 """

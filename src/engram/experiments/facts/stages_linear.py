@@ -1,10 +1,10 @@
-"""Hallucination is a stage of learning: a linear head knows the relation long before it knows the subject (Fig. 5 left).
+"""Hallucination is a stage of learning: a linear head knows the relation long before the subject (Fig. 5 left).
 
-Gradient flow of one linear attention head with one-hot embeddings, on the exact population (nothing is sampled), and the
-published run beside it: S = 16, R = 4, D = 8, 20 noise tokens, T = 32, structured facts, SGD with learning rate 0.1,
-batches of 1024, all first values 1e-5. First the loss stays at ln |A|; then at ln D: answers are drawn from the right
-relation, whatever the subject; then it falls. Which part is learned first follows the growth rates λ_r and λ_s, and turns
-around when there are few subjects: then answers fit the subject and not the relation.
+Gradient flow of one linear attention head with one-hot embeddings, on the exact population (nothing is sampled), and
+the published run beside it: S = 16, R = 4, D = 8, 20 noise tokens, T = 32, structured facts, SGD with learning rate
+0.1, batches of 1024, all first values 1e-5. First the loss stays at ln |A|; then at ln D: answers are drawn from the
+right relation, whatever the subject; then it falls. Which part is learned first follows the growth rates λ_r and λ_s,
+and turns around when there are few subjects: then answers fit the subject and not the relation.
 
     engram run facts.stages-linear --seeds 3
 """

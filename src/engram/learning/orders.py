@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.learning.steps import Embedded, Matrix, Steps, recalls, sampled, scores, spread
+from engram.learning.steps import AT_ONCE, Embedded, Matrix, Steps, recalls, sampled, scores, spread
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.gradients import first_layer, second_layer
 
@@ -33,8 +34,11 @@ def loss(embedded: Embedded, w: Steps, law: Law) -> Float[Tensor, ""]:
 
 
 def gradient(embedded: Embedded, w: Steps, law: Law, name: str) -> Matrix:
-    leaf = getattr(w, name).detach().requires_grad_()
-    return torch.autograd.grad(loss(embedded, replace(w, **{name: leaf}), law), leaf)[0]
+    leaf, total = getattr(w, name).detach().requires_grad_(), torch.zeros_like(getattr(w, name))
+    for rows in np.array_split(np.arange(len(law.p)), -(-law.tokens.size * embedded.E.shape[1] // AT_ONCE)):
+        part = Law(law.tokens[rows], law.labels[rows], law.p[rows])
+        total += torch.autograd.grad(loss(embedded, replace(w, **{name: leaf}), part), leaf)[0]
+    return total
 
 
 def stepped(embedded: Embedded, law: Law, order: Sequence[str], first: Steps) -> Steps:

@@ -43,44 +43,64 @@ class Directions:
         return cls(E, U, directions("gaussian/d", 1, d, seed, "planted.mark", torch.float64)[0])
 
 
+def _parts(sample: Sample) -> Iterator[Sample]:
+    """A few sequences at a time."""
+    for rows in np.array_split(np.arange(len(sample.labels)), -(-sample.tokens.size // AT_ONCE)):
+        yield Sample(sample.tokens[rows], sample.labels[rows])
+
+
 def first_values(sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
     """Step 1: each sequence gives 1/T to every token it has."""
-    return _written(np.repeat(sample.labels, sample.tokens.shape[1]), sample.tokens.ravel(), at)
+    counts = sum(
+        _counts(np.repeat(part.labels, part.tokens.shape[1]), part.tokens.ravel(), at) for part in _parts(sample)
+    )
+    return _written(counts / sample.tokens.size, at)
 
 
 def attention(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> Float[Tensor, " d"]:
     """Step 2: w = E[(1/T) Σ_t (v_t − v̄) x_t], where v_t is what more attention to t would give the label."""
+    of_tokens, of_mark = _attention_parts(V, sample, at)
+    return of_tokens @ at.E + of_mark * at.g
+
+
+def _attention_parts(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> tuple[Float[Tensor, " N"], float]:
+    """How much of each e_z, and of g, is in w."""
     gain = at.U @ V @ at.E.T
     gain -= gain.mean(0)  # less what p̂ = 1/N gives to every label
     on_tokens, on_mark = torch.zeros(len(at.E), dtype=gain.dtype), 0.0
-    for rows in np.array_split(np.arange(len(sample.labels)), -(-sample.tokens.size // AT_ONCE)):
-        z = torch.from_numpy(sample.tokens[rows])
-        v = gain[torch.from_numpy(sample.labels[rows])[:, None], z]
+    for part in _parts(sample):
+        z = torch.from_numpy(part.tokens)
+        v = gain[torch.from_numpy(part.labels)[:, None], z]
         v -= v.mean(1, keepdim=True)
         on_tokens.index_add_(0, z.flatten(), v.flatten())
         on_mark += float(v[:, 0].sum())
-    return (on_tokens @ at.E + on_mark * at.g) / sample.tokens.size
+    return on_tokens / sample.tokens.size, on_mark / sample.tokens.size
 
 
 def attended(w: Float[Tensor, " d"], sample: Sample, at: Directions) -> tuple[Int[Tensor, " n"], Bool[Tensor, " n"]]:
     """The token that hard attention takes from each sequence, and whether it is the marked one."""
-    z = torch.from_numpy(sample.tokens)
-    scores = (at.E @ w)[z]
-    scores[:, 0] += at.g @ w
-    best = scores.argmax(1)
-    return z[torch.arange(len(z)), best], best == 0
+    of_tokens, of_mark, best = at.E @ w, at.g @ w, []
+    for part in _parts(sample):
+        scores = of_tokens[torch.from_numpy(part.tokens)]
+        scores[:, 0] += of_mark
+        best.append(scores.argmax(1))
+    places = torch.cat(best)
+    return torch.from_numpy(sample.tokens)[torch.arange(len(places)), places], places == 0
 
 
 def last_values(w: Float[Tensor, " d"], sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
     """Step 3: each sequence gives all to the token that it attends to."""
-    return _written(sample.labels, attended(w, sample, at)[0].numpy(), at)
+    return _written(_counts(sample.labels, attended(w, sample, at)[0].numpy(), at) / len(sample.labels), at)
 
 
-def _written(labels: Int[np.ndarray, " n"], tokens: Int[np.ndarray, " n"], at: Directions) -> Float[Tensor, "d d"]:
-    """Uᵀ M E, where M is the mean of (1{y=k} − 1/N) 1{z=j} over pairs of label and token."""
+def _counts(labels: Int[np.ndarray, " n"], tokens: Int[np.ndarray, " n"], at: Directions) -> Int[np.ndarray, "N N"]:
     N = len(at.E)
-    joint = np.bincount(labels * N + tokens, minlength=N * N).reshape(N, N) / len(labels)
-    return at.U.T @ torch.from_numpy(joint - joint.sum(0) / N) @ at.E
+    return np.bincount(labels * N + tokens, minlength=N * N).reshape(N, N)
+
+
+def _written(joint: Float[np.ndarray, "N N"], at: Directions) -> Float[Tensor, "d d"]:
+    """Uᵀ M E, where M is the mean of (1{y=k} − 1/N) 1{z=j}: `joint` less what p̂ = 1/N expects."""
+    return at.U.T @ torch.from_numpy(joint - joint.sum(0) / len(at.E)) @ at.E
 
 
 def shares(task: PlantedToken, d: int, seed: int) -> dict[str, float]:
@@ -96,6 +116,31 @@ def shares(task: PlantedToken, d: int, seed: int) -> dict[str, float]:
 def planted(task: PlantedToken, d: int, seed: int, model: OneHead) -> dict[str, float]:
     """What a Search asks at each width."""
     return {"accuracy": shares(task, d, seed)[model.asked]}
+
+
+def signal_and_noise(draws: int, seed: int, N: int, T: int, balanced: int = 0) -> Iterator[dict[str, float]]:
+    """Rows by width N/32, N/16, … 4N: how much of g is in w, over 1/(NT²), and the spread of e_z · w over the law.
+
+    Means over `draws` codebooks with data of their own.
+    """
+    task = PlantedToken(N=N, T=T, balanced=bool(balanced))
+    for d in (N << 2 >> i for i in range(7, -1, -1)):
+        found = [_parts_of_w(task, d, seed + (draw << 32)) for draw in range(draws)]
+        signal, noise = (float(np.mean(values)) for values in zip(*found, strict=True))
+        yield {"d": d, "signal": signal * N * T**2, "noise": noise / bias_noise(task, d)}
+
+
+def bias_noise(task: PlantedToken, d: float) -> float:
+    """Standard deviation of e_z · w by the common part of all inputs, if label counts are drawn: λ = N/d is any."""
+    x = task.N / d
+    return float(np.sqrt(x**3 + 3 * x**2 + x)) / (task.samples * task.N**2)
+
+
+def _parts_of_w(task: PlantedToken, d: int, seed: int) -> tuple[float, float]:
+    """How much of g is in w, and the standard deviation over tokens of e_z · the rest."""
+    at, sample = Directions.drawn(task.N, d, seed), task.learned(seed)
+    of_tokens, of_mark = _attention_parts(first_values(sample, at), sample, at)
+    return of_mark, float((at.E @ (of_tokens @ at.E)).std())
 
 
 def phases(draws: int, seed: int, N: int, least: int, most: int, widest: int) -> Iterator[dict[str, float]]:

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from engram.records.files import Row
 from engram.show.maps import SHADES
 from engram.show.style import INK, house_style
 
@@ -26,7 +27,7 @@ def critical_widths(
     for ax, asked in zip(above, ASKED, strict=True):
         for i, kind in enumerate(kind for kind, what in found if what == asked):
             _points(ax, found[kind, asked], f"C{i}", f"{kind}: slope {slopes[kind, asked]:.2f}")
-        _slope_guides(ax, found["T = 4", "label"])
+        _slope_guides(ax, found["T = 4", asked])
         _log_axes(ax, list(next(iter(found.values()))), "tokens N", ASKED[asked])
     for ax, asked in zip(below, ASKED, strict=True):
         _phases(ax, {size: shares[asked] for size, shares in cells.items()})
@@ -71,14 +72,33 @@ def _phases(ax: Axes, cells: Mapping[tuple[int, int], float]) -> None:
 
 
 @house_style()
-def widths_along(measured: Mapping[str, BySize], theory: Mapping[str, Sequence[float]], control: BySize) -> Figure:
-    """Width at which the mark is found, along each size, with the law (one constant for all); and the control."""
-    fig = Figure(figsize=(12, 4))
-    axes = fig.subplots(1, len(measured), sharey=True)
+def widths_along(
+    measured: Mapping[str, BySize],
+    theory: Mapping[str, Sequence[float]],
+    control: BySize,
+    direct: Mapping[str, Sequence[Sequence[Row]]],
+) -> Figure:
+    """Signal and noise over their laws; and the width at which the mark is found, along each size, with the law."""
+    fig = Figure(figsize=(14.4, 4))
+    first, *axes = fig.subplots(1, 1 + len(measured), width_ratios=(1.1, 1, 1, 1))
+    _over_laws(first, direct)
     for ax, (title, by_size) in zip(axes, measured.items(), strict=True):
         _points(ax, by_size, "C0", "measured")
-        ax.plot(list(by_size), theory[title], color=INK, ls="--", lw=1.1, label="T$^{4/3}$ N$^{1/3}$ n$^{−2/3}$")
+        ax.plot(list(by_size), theory[title], color=INK, ls="--", lw=1.1, label="law, κ = 4")
         if ax is axes[-1]:
             _points(ax, control, "C1", "equal label counts")
         _log_axes(ax, list(by_size), title, f"Along {title}")
     return fig
+
+
+def _over_laws(ax: Axes, direct: Mapping[str, Sequence[Sequence[Row]]]) -> None:
+    looks = {"drawn": ("-", "label counts as drawn"), "equal": (":", "equal label counts")}
+    for kind, runs in direct.items():
+        widths = [row["d"] for row in runs[0]]
+        style, name = looks[kind]
+        for i, column in enumerate(("signal", "noise")):
+            means = np.mean([[row[column] for row in rows] for rows in runs], axis=0)
+            ax.plot(widths, means, style, marker="o", ms=3.5, color=f"C{2 + i}", label=f"{column}, {name}")
+    ax.axhline(1, color=INK, ls="--", lw=1.1)
+    ax.set(xscale="log", xlabel="width d", ylabel="in w, over its law", ylim=(0, None), title="Signal and noise")
+    ax.legend(fontsize=8)

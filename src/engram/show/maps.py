@@ -46,7 +46,7 @@ def recall_maps(
     shown = [(kind, column) for kind in lengths for column in ("positive.W_K2", "recall.W_K2")]
     for ax, (kind, column) in zip(below, shown, strict=True):
         heat(ax, _means(lengths[kind], column), "tokens N", "length T")
-        ax.set_title(f"{'W_K2 recalled' if 'recall' in column else 'right sign of W_K2'}\n{kind}", fontsize=9)
+        ax.set_title(f"{'W_K2 recalled' if 'recall' in column else 'positive diagonal of W_K2'}\n{kind}", fontsize=9)
     shades = ScalarMappable(Normalize(0, 1), SHADES)
     fig.colorbar(shades, ax=fig.axes, label="share, mean over seeds", shrink=0.6, pad=0.01)
     return fig

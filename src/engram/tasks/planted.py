@@ -31,7 +31,7 @@ class Sample:
 class PlantedToken(Value):
     """N tokens, sequences of T, and how many of them are learned from: `n`, or N (ln N + 5.1) if it is 0.
 
-    With `balanced` the n sequences that are learned from mark all tokens equally often (up to one).
+    With `balanced` the sequences that are learned from mark all tokens equally often: n is rounded up to make it so.
     """
 
     N: Annotated[int, Field(ge=2, le=LARGEST)] = 64
@@ -41,7 +41,8 @@ class PlantedToken(Value):
 
     @property
     def samples(self) -> int:
-        return self.n or round(self.N * (log(self.N) + SEEN_MARGIN))
+        n = self.n or round(self.N * (log(self.N) + SEEN_MARGIN))
+        return -(-n // self.N) * self.N if self.balanced else n
 
     def permutation(self, seed: int) -> Int[np.ndarray, " N"]:
         return generator(seed, "planted.permutation").permutation(self.N)

@@ -41,6 +41,12 @@ def too_soon(order: Sequence[str]) -> list[str]:
     return [name for i, name in enumerate(order) if set(MEMORIES[: MEMORIES.index(name)]) - set(order[:i])]
 
 
+def spoilt(order: Sequence[str]) -> list[str]:
+    """Those that come too soon, and those after that need them."""
+    early = too_soon(order)
+    return [name for name in order if set(MEMORIES[: MEMORIES.index(name) + 1]) & set(early)]
+
+
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
     found, sizes = by_order(records), records[0].check.sizes
     chance = {name: value for name, value in chances(sizes).items() if name != "W_O2"}
@@ -53,11 +59,11 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     written = max(row[f"written.{memory}"] for order in wrong for row in found[order, 0] for memory in wrong[order])
     measures.append(Measure.exact("from zero: a step that comes too soon writes something", written, 0.5))
     for memory, level in chance.items():
-        orders = [order for order, early in wrong.items() if memory in early]
+        orders = [order for order in wrong if memory in spoilt(ORDERS[order])]
         over = [[found[order, 1][i][f"recall.{COLUMNS[memory]}"] - level for order in orders] for i in range(len(rows))]
         means = [sum(values) / len(values) for values in over]
-        label = f"from random, {memory} too soon: recall minus chance, mean over orders"
-        measures.append(Measure.over_seeds(label, means, high=NEAR))
+        label = f"from random, {memory} too soon or spoilt: recall minus chance, mean over {len(orders)} orders"
+        measures.append(Measure.over_seeds(label, means, -NEAR, NEAR))
     yield Claim("theory.order-matters", CLAIMS["theory.order-matters"], SOURCE, tuple(measures))
 
 

@@ -2,8 +2,9 @@
 
 The theorem's own data and architecture (one trigger, everything uniform), but embeddings are random in d dimensions, or
 gradients come from n sequences instead of all. Two maps over (N, T) tell the two apart: orthonormal embeddings with few
-sequences, and random embeddings with many. In the exact population the sign of step 2 is right for nearly all (N, T)
-(theory.step2); the sentence here, ours, says the same of what a finite model sees.
+sequences, and random embeddings with many. In the exact population the diagonal of step 2 is positive for nearly all
+(N, T) (theory.step2); the sentence here, ours, says the same of what a finite model sees. (Answers cannot all be right:
+a trigger that stands first ends in a tie.)
 
     engram run theory.three-steps-finite --seeds 3
 """
@@ -11,8 +12,11 @@ sequences, and random embeddings with many. In the exact population the sign of 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from engram.experiments import Scale
 from engram.records import Check, Claim, Measure, Record
+from engram.theory.induction import least_tokens
 
 TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Theorem 3 (with finite width and samples)"
@@ -25,11 +29,10 @@ N, T = 32, 8
 WIDTHS = {"smoke": (32, 64), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024, 2048)}
 SAMPLES = {"smoke": (16, 64), "quick": (64, 256, 1024, 4096), "paper": (64, 256, 1024, 4096, 16384)}
 TOKENS = {"smoke": (8, 16), "quick": (8, 16, 32, 64), "paper": (8, 16, 32, 64, 128)}
-LENGTHS = {"smoke": (5, 8), "quick": (5, 8, 16, 32), "paper": (5, 8, 16, 32, 64)}
-SHORT_OF_SQUARE = (16, 16)  # (N, T) with N = T²/16, where the exact diagonal is positive
+LENGTHS = {"smoke": (5, 8), "quick": (5, 8, 16), "paper": (5, 8, 16, 32, 64)}
 
 
-FINITE = {"smoke": ((0, 32), (64, 64)), "quick": ((0, 1024), (512, 4096)), "paper": ((0, 1024), (1024, 16384))}
+FINITE = {"smoke": ((0, 32), (64, 64)), "quick": ((0, 1024), (512, 16384)), "paper": ((0, 1024), (1024, 65536))}
 Cells = Mapping[tuple[int, int], Sequence[Mapping[str, float]]]
 
 
@@ -69,9 +72,10 @@ def maps(records: Sequence[Record]) -> dict[str, Cells]:
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
     signs = []
     for title, found in maps(records).items():
-        size = SHORT_OF_SQUARE if SHORT_OF_SQUARE in found else max(found)
-        label = f"{title}, N={size[0]}, T={size[1]}: share of triggers with the right sign"
-        signs.append(Measure.over_seeds(label, [row["positive.W_K2"] for row in found[size]], low=0.95))
+        short = [size for size in found if least_tokens(size[1]) < size[0] < size[1] ** 2] or [max(found)]
+        worst = np.min([[row["positive.W_K2"] for row in found[size]] for size in short], axis=0)
+        label = f"{title}: share of triggers with a positive diagonal, worst of {len(short)} cells with N < T²"
+        signs.append(Measure.over_seeds(label, worst.tolist(), low=0.95))
     yield _claim("theory.step2-finite", *signs)
     found = cells(records, ("d", "n"), N=N, T=T)
     d, n = max(found)

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from engram.errors import EngramError
-from engram.learning import Adam, fast_facts, reference
+from engram.execute import execute
+from engram.learning import Adam, FreshBatch, Plan, fast_facts, reference
 from engram.learning.fast_facts import apart, flat, measured, trained
 from engram.models.factual import Factual
 from engram.native import kernel
+from engram.records import Search, Train
+from engram.tasks import Association
 from engram.tasks.book import MISSING, Bags
-from engram.tasks.facts import Facts, OwnFacts
+from engram.tasks.facts import Facts, FactsOfSize, OwnFacts
 
 needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C++ compiler")
 
@@ -79,7 +82,7 @@ def test_own_facts_keep_their_names() -> None:
         (("France", "capital", "Paris"), r"row 4 \(France, capital, Paris\): repeats row 1"),
         (("France", "capital", "Lyon"), "row 4 .*: contradicts row 1"),
         (("Spain", "currency", "Paris"), "row 4 .*: 'Paris' answers another relation in row 1"),
-        (("capital", "currency", "yen"), "subject and relation"),
+        (("capital", "currency", "yen"), "'capital' is a subject here or there"),
         (("Spain", "capital", ""), "row 4 .*: has an empty name"),
     ],
 )
@@ -197,3 +200,66 @@ def test_numbers_beyond_all_bounds_are_told() -> None:
     w["W_V"] *= 1e38
     found = fast_facts.gradients(model, w, task.sample(0, 0, 8), "answer", model.trainable)
     assert np.isnan(found.metrics["loss"])
+
+
+def test_the_oracle_knows_everything_and_another_book_nothing() -> None:
+    task = Facts(S=16, R=4, D=8, T=12)
+    batch = task.sample(3, 0, 2000)
+    assert np.array_equal(task.book(3).oracle(batch.tokens), batch.targets[:, -1])
+    assert (task.book(4).oracle(batch.tokens) == batch.targets[:, -1]).mean() == pytest.approx(1 / 8, abs=0.06)
+
+
+def test_long_prompts_take_no_more_room_than_the_vocabulary() -> None:
+    short, long = (Facts(S=3, R=2, D=3, T=T).bags(0, 0, 8) for T in (100, 20_000))
+    assert short.counts is not None
+    assert long.counts is not None
+    assert short.counts.nbytes == long.counts.nbytes == 8 * 11 * 8
+    assert long.counts.sum(1).tolist() == [20_000.0] * 8
+
+
+def test_matrices_of_other_heads_are_refused() -> None:
+    task = Facts(S=3, R=2, D=3, T=6)
+    model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 0}, task, 0, torch.float32)
+    other = model.model_copy(update={"heads": 3})
+    with pytest.raises(EngramError, match=r"W_Q has the shape \(6, 8\); H·d_h = 3·3 and d = 8 ask for \(9, 8\)"):
+        other.forward(w, torch.from_numpy(task.sample(0, 0, 2).tokens))
+
+
+def test_a_training_wants_the_answers_of_its_task_and_no_other_loss() -> None:
+    task = Facts(S=3, R=2, D=8, T=6)  # 16 answers, 11 tokens
+    plan = Plan(optimiser=Adam(lr=0.01), steps=2, batch=4, trained=("W_O",), loss="answer")
+    assert Train(task=task, model=Factual(answers=16), plan=plan).steps == 2
+    with pytest.raises(ValidationError, match="model.answers: 6, but the task has 16"):
+        Train(task=task, model=Factual(answers=6), plan=plan)
+    with pytest.raises(ValidationError, match="only the answer is asked for"):
+        Train(task=task, model=Factual(answers=16), plan=plan.model_copy(update={"loss": "all"}))
+
+
+@needs_kernel
+def test_both_paths_of_a_search_train_alike(home: Path) -> None:
+    plan = FreshBatch(rates=(0.003, 0.03), steps=40, batch=32, check_every=20, tests=64)
+    spec = Search(
+        task=FactsOfSize(D=2, T=6), model=Factual(d=8, heads=2, d_h=3, m=8), plan=plan, target=0.6, bracket=(2, 8)
+    )
+    fast, slow = (execute(spec, home / path, path=path).rows for path in ("fast", "reference"))
+    assert [row["n"] for row in fast] == [row["n"] for row in slow]
+    assert [row["accuracy"] for row in fast] == pytest.approx([row["accuracy"] for row in slow], abs=0.05)
+
+
+def test_more_answers_than_tokens_can_be_trained(home: Path) -> None:
+    task = Facts(S=3, R=2, D=8, T=6)
+    plan = Plan(optimiser=Adam(lr=0.01), steps=3, batch=16, trained=("W_O", "W_V"), loss="answer")
+    record = execute(Train(task=task, model=Factual(d=8, heads=2, d_h=3, m=4, answers=16), plan=plan), home)
+    assert {"all.loss", "all.loss.relation", "all.accuracy"} <= set(record.columns)
+
+
+def test_searches_put_together_what_belongs_together() -> None:
+    model, plan = Factual(d=8, heads=2, d_h=3, m=8), FreshBatch()
+    with pytest.raises(ValidationError, match="belong together"):
+        Search(task=Association(), model=model, plan=plan, bracket=(2, 8))
+    with pytest.raises(ValidationError, match="follows from the size"):
+        Search(task=FactsOfSize(), model=Factual(answers=8), plan=plan, bracket=(2, 8))
+    with pytest.raises(ValidationError, match="scaling='subset'"):
+        FactsOfSize(scaling="subset")
+    assert len(FactsOfSize(scaling="subset", S=9).of(20).book(0).known) == 20
+    assert (FactsOfSize(scaling="R=√S").of(17).R, FactsOfSize(scaling="D=S").of(5).D) == (4, 5)

@@ -104,6 +104,10 @@ def edited(asked: Asked, answer: str) -> Edit:
     if not isinstance(spec.model, Editable):
         raise EngramError(f"{type(spec.model).__name__} cannot be edited: it does not say which matrix stores")
     new, old = _place("answer", answer, asked.names["answer"]), int(book.table[asked.s, asked.r])
+    if new == old:
+        raise EngramError(
+            f"({asked.names['subject'][asked.s]}, {asked.names['relation'][asked.r]}) is {answer} already"
+        )
     w = {name: value.double() for name, value in asked.record.model().weights.items()}
     about, every = (torch.from_numpy(part) for part in _prompts(asked, EDIT_STEP))
     name, keys = spec.model.last_store(w, about)

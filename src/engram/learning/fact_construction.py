@@ -75,7 +75,7 @@ def _sets_around(book: Book) -> Float[np.ndarray, "n A"]:
 
 def _wrong_filters(built: Construction, book: Book) -> float:
     """Share of (token, head) whose overlap with Σ e_z of the members is below ¾ for a member, above ¼ for another."""
-    E = built.weights["E"][: book.S + book.R]
+    E = built.weights["E"][: book.EOS]  # noise must be rejected too
     overlap = E @ torch.stack([E[owned].sum(0) for owned in built.sets]).T
     inside = torch.zeros_like(overlap, dtype=torch.bool)
     for h, owned in enumerate(built.sets):

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engram.errors import Interrupted
+from engram.errors import EngramError, Interrupted
 from engram.learning import fast_facts, reference
 from engram.learning.plan import Adam, FreshBatch
 from engram.learning.stores import given_up
@@ -60,7 +60,7 @@ def learned(
             if stop():
                 raise Interrupted([])
             take(model, w, [a for a in attempts if not a.lost], task, plan.batch, seed, part)
-        for attempt in attempts:
+        for attempt in (a for a in attempts if not a.lost):
             attempt.best = max(attempt.best, look(model, w, attempt, task, plan.tests, seed))
             attempt.lost |= given_up(plan, steps[-1] + 1, attempt.best)
             if attempt.best > target:
@@ -150,12 +150,20 @@ def bits(
         own = seed + (draw << 32)
         found, tokens = _best(model, plan, task, own), torch.from_numpy(task.book(own).every(own, TEST_STEP + 1))
         answers = torch.from_numpy(task.book(own).known[:, 2])
-        for levels in LEVELS:
-            w = found.weights | {name: _rounded(found.weights[name], levels) for name in model.trainable}
-            right = float((model.forward(w, tokens).logits[:, -1].argmax(1) == answers).double().mean())
-            if right >= KEPT:
-                break
-        yield _efficiency(model, S * R, D, levels, right) | {"accuracy": found.accuracy}
+
+        def recalled(w: Weights, tokens: Tensor = tokens, answers: Tensor = answers) -> float:
+            return float((model.forward(w, tokens).logits[:, -1].argmax(1) == answers).double().mean())
+
+        levels, right = _fewest_levels(model, found.weights, recalled)
+        yield _efficiency(model, S * R, D, levels, right) | {"accuracy": recalled(found.weights)}
+
+
+def _fewest_levels(model: Factual, w: Weights, recalled: Callable[[Weights], float]) -> tuple[int, float]:
+    for levels in LEVELS:
+        right = recalled(w | {name: _rounded(w[name], levels) for name in model.trainable})
+        if right >= KEPT:
+            return levels, right
+    raise EngramError(f"no {LEVELS[-1]} levels keep {KEPT:.0%} of the facts; train longer, or ask for fewer facts")
 
 
 def _rounded(W: Tensor, levels: int) -> Tensor:
@@ -170,4 +178,4 @@ def _efficiency(model: Factual, facts: int, D: int, levels: int, right: float) -
 def stored_bits(facts: int, D: int, wrong: float) -> float:
     """At least so many bits are known of independent uniform answers out of D if a share `wrong` is wrong (Fano)."""
     entropy = -sum(p * log2(p) for p in (wrong, 1 - wrong) if p > 0)
-    return facts * max(0.0, log2(D) - entropy - wrong * log2(max(2, D - 1)))
+    return facts * max(0.0, log2(D) - entropy - wrong * log2(max(1, D - 1)))

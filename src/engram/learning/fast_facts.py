@@ -29,13 +29,22 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
     """The same as `reference.gradients`."""
     assert isinstance(model, Factual)
     assert loss == "answer"
-    bags = Bags(batch.tokens, None, batch.targets[:, -1])
+    bags = _bags(batch, len(w["E"]))
     found, gradient = measured(model, w, flat(model, w), bags, bool(names))
     metrics = summary({"answer": [found.loss, found.right, len(bags.answers)]})
     if found.overflow:
         metrics["loss"] = float("nan")  # the kernel's fast arithmetic need not carry a NaN through
     parts = apart(model, w, gradient) if gradient is not None else {}
     return Measured({name: parts[name] for name in names}, metrics, len(bags.answers))
+
+
+def _bags(batch: Batch, V: int) -> Bags:
+    """Tokens of prompts that are shorter than the vocabulary, counts of longer ones."""
+    B, T = batch.tokens.shape
+    if T <= V:
+        return Bags(batch.tokens, None, batch.targets[:, -1])
+    cells = (np.arange(B)[:, None] * V + batch.tokens).ravel()
+    return Bags(None, np.bincount(cells, minlength=B * V).reshape(B, V).astype(float), batch.targets[:, -1])
 
 
 @dataclass(frozen=True)
@@ -122,4 +131,4 @@ def _call(name: str, dtype: torch.dtype, arguments: Sequence[np.ndarray | int | 
         for a in kept
     ]
     if function(*given) != 0:
-        raise EngramError("facts: out of memory or threads; use a smaller batch, or fewer answers")
+        raise EngramError("facts: out of memory; use a smaller batch, or fewer answers")

@@ -80,10 +80,23 @@ class Factual(Value):
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> FactualTrace:
         """The readable pass, token by token; the last token asks."""
+        self._check(w)
         a, o = self._attend(w, tokens)
         x = o @ w["W_O"].T
         logits = self.read(w, x) @ w["U"].T
         return FactualTrace(a.mT, x, logits[:, None].expand(*tokens.shape, -1))
+
+    def _check(self, w: Weights) -> None:
+        read = self.heads * self.d_h
+        for name, shape in (
+            ("W_Q", (read, self.d)),
+            ("W_K", (read, self.d)),
+            ("W_V", (read, self.d)),
+            ("W_O", (self.d, read)),
+        ):
+            if tuple(w[name].shape) != shape:
+                asked = f"H·d_h = {self.heads}·{self.d_h} and d = {self.d} ask for {shape}"
+                raise EngramError(f"{name} has the shape {tuple(w[name].shape)}; {asked}")
 
     def _attend(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B read"]]:
         """Attention of EOS, and what the heads read with it, one after the other."""

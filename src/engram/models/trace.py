@@ -67,7 +67,7 @@ class Model:
     weights: Weights
 
     @torch.no_grad()
-    def __call__(self, tokens: Tensor | np.ndarray | Sequence[object], **more: Any) -> Trace:
+    def __call__(self, tokens: Tensor | np.ndarray | Sequence[object], **more: Any) -> Any:  # what forward returns
         z, forward = _ids(tokens), self.architecture.forward
         N, T = self._limits()
         if (T is not None and z.shape[1] > T) or not 0 <= int(z.min()) <= int(z.max()) < N:

@@ -257,7 +257,11 @@ template <typename real> struct Layer {
       workers[i].pass(prompts, w, t, (int)((int64_t)n.B * i / n.threads), (int)((int64_t)n.B * (i + 1) / n.threads), learn);
     };
     std::vector<std::thread> others;
-    for (int i = 1; i < n.threads; i++) others.emplace_back(share, i);
+    for (int i = 1; i < n.threads; i++) try {
+        others.emplace_back(share, i);
+      } catch (const std::system_error&) {  // no thread to be had
+        share(i);
+      }
     share(0);
     for (auto& other : others) other.join();
     Gradient<real>& g = workers[0].g;
@@ -329,8 +333,6 @@ template <typename Work> int guarded(Work work) {
   try {
     work();
   } catch (const std::bad_alloc&) {
-    return NO_MEMORY;
-  } catch (const std::system_error&) {  // no thread to be had
     return NO_MEMORY;
   }
   return 0;

@@ -1,27 +1,36 @@
 """What a model says about facts: losses of the relation and of the subject alone, and what it believes of one fact."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.models.trace import Architecture, Weights
 from engram.tasks.book import Book
-from engram.theory.fact_flow import Guesses, alike, losses
+from engram.theory.fact_flow import Guesses, Prompts, alike, losses
 
 CROWDS = 32  # prompts about a single fact
+AT_ONCE = 4096  # prompts
 
 
 def stage(model: Architecture, w: Weights, book: Book, seed: int, step: int) -> dict[str, float]:
     """Losses over all facts, each asked for in one prompt; `distance.relation` is small while it hallucinates."""
-    return losses(log_probabilities(model, w, book.every(seed, step)).numpy(), alike(book), Guesses.of(book))
+    return losses(log_probabilities(model, w, book.every(seed, step)).numpy(), *_known(book))
+
+
+@lru_cache(maxsize=4)
+def _known(book: Book) -> tuple[Prompts, Guesses]:
+    return alike(book), Guesses.of(book)
 
 
 @torch.no_grad()
-def log_probabilities(model: Architecture, w: Weights, tokens: object) -> Float[Tensor, "B A"]:
+def log_probabilities(model: Architecture, w: Weights, tokens: Int[np.ndarray, "B T"]) -> Float[Tensor, "B A"]:
     z = torch.as_tensor(tokens, device=next(iter(w.values())).device)
-    return torch.log_softmax(model.forward(w, z).logits[:, -1].double(), dim=1).cpu()
+    logits = [model.forward(w, part).logits[:, -1].double().cpu() for part in z.split(AT_ONCE)]
+    return torch.log_softmax(torch.cat(logits), dim=1)
 
 
 @dataclass(frozen=True)

@@ -62,3 +62,16 @@ def _interval(slope: float, x: Float[np.ndarray, " sizes"], logs: Sequence[np.nd
     freedom = sum(len(values) - 1 for values in logs)
     half = float(t.ppf(0.975, freedom) * drawn.standard_error * sqrt(n / (n - 1)))
     return slope - half, slope + half
+
+
+def through_points(points: Sequence[tuple[float, float]]) -> Power:
+    """Least squares in logarithms through single points; the interval is that of the residuals (t, n − 2)."""
+    from scipy.stats import linregress, t
+
+    x, y = np.log(np.array(points, dtype=float)).T
+    if len(set(x)) < 3:
+        raise EngramError(f"an exponent from single points needs three sizes; got {len(set(x))}")
+    fit = linregress(x, y)
+    slope, half = float(fit.slope), float(t.ppf(0.975, len(x) - 2) * fit.stderr)
+    span = float(np.exp(x.min())), float(np.exp(x.max()))
+    return Power(slope, float(np.exp(fit.intercept)), (slope - half, slope + half), len(x), span)

@@ -89,16 +89,21 @@ def capacity(record: Record) -> float:
 
     Averages over many codebooks are interpolated; votes are not, and then it is the geometric mean of the two.
     """
+    spec, (lo, hi) = record.search, turn(record)
+    if spec.draws == 1:
+        return sqrt(lo * hi)
+    above, below = (mean(row["accuracy"] for row in record.rows if row["n"] == n) for n in (lo, hi))
+    return lo + (hi - lo) * (above - spec.target) / (above - below)
+
+
+def turn(record: Record) -> tuple[int, int]:
+    """The last size of a Search before it turns, and the first behind it."""
     spec, accuracies = record.search, dict[int, list[float]]()
     for row in record.rows:
         accuracies.setdefault(row["n"], []).append(row["accuracy"])
     won = {n: spec.passed(found) != spec.rises for n, found in accuracies.items()}
     lo = max(n for n, passed in won.items() if passed)
-    hi = min(n for n, passed in won.items() if not passed and n > lo)
-    if spec.draws == 1:
-        return sqrt(lo * hi)
-    above, below = mean(accuracies[lo]), mean(accuracies[hi])
-    return lo + (hi - lo) * (above - spec.target) / (above - below)
+    return lo, min(n for n, passed in won.items() if not passed and n > lo)
 
 
 def capacities(

@@ -53,8 +53,11 @@ class Train(Value):
         for name in self.plan.at_end:
             self._suits(name)
         answers = self.task.answers if isinstance(self.task, FactTask) else None
-        if isinstance(self.model, Factual) and self.model.answers != answers:
-            raise ValueError(f"model.answers: {self.model.answers}, but the task has {answers} answers to choose from")
+        if getattr(self.model, "answers", None) != answers:
+            given = getattr(self.model, "answers", "none")
+            raise ValueError(f"model.answers: {given}, but the task has {answers or 'no'} answers to choose from")
+        if isinstance(self.task, FactTask) and self.plan.loss != "answer":
+            raise ValueError(f"plan.loss: {self.plan.loss!r}; of facts only the answer is asked for: loss='answer'")
         return self
 
     def _suits(self, probe: str) -> None:

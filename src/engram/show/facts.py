@@ -52,14 +52,8 @@ def constructions(histogram: Sequence[Row], by_width: Mapping[int, float], by_un
     left, middle, right = fig.subplots(1, 3, width_ratios=(1.6, 1, 1))
     edges = [row["score"] for row in histogram]
     for i, (count, name) in enumerate({2: "in A_s and A_r: right", 1: "in one of them", 0: "in none"}.items()):
-        left.stairs(
-            [row[f"share.{count}"] for row in histogram],
-            [*edges, 2 * edges[-1] - edges[-2]],
-            color=f"C{i}",
-            fill=True,
-            alpha=0.6,
-            label=name,
-        )
+        shares = [row[f"share.{count}"] for row in histogram]
+        left.fill_between(edges, shares, step="post", color=f"C{i}", alpha=0.6, lw=0, label=name)
     left.set(xlabel="score of an answer", ylabel="share of its kind", title="Attention only: scores count sets")
     left.legend(fontsize=8.5)
     for ax, found, size, title in (

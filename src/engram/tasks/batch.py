@@ -36,8 +36,16 @@ class Batch:
             )
         if loss == "all" and not (np.sum(list(self.groups.values()), axis=0) == 1).all():
             raise EngramError(f"{type(task).__name__}.sample: for loss='all' each position must lie in one group only")
-        if min(self.tokens.min(), self.targets.min()) < 0 or max(self.tokens.max(), self.targets.max()) >= task.N:
-            raise EngramError(f"{type(task).__name__}.sample: tokens and targets must lie in 0 … N−1 = {task.N - 1}")
+        outputs = getattr(task, "answers", task.N)  # a task may have answers that are no tokens
+        if (
+            min(self.tokens.min(), self.targets.min()) < 0
+            or self.tokens.max() >= task.N
+            or self.targets.max() >= outputs
+        ):
+            raise EngramError(
+                f"{type(task).__name__}.sample: tokens must lie in 0 … N−1 = {task.N - 1}, "
+                f"and targets in 0 … {outputs - 1}"
+            )
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from engram.errors import EngramError
 from engram.tasks.batch import Batch
@@ -145,7 +145,10 @@ class OwnFacts(FactTask):
     @classmethod
     def read(cls, path: str | Path, **settings: int) -> "OwnFacts":
         """From a CSV file with the columns subject, relation, answer. Errors name the row."""
-        return cls(facts=tuple(_rows(Path(path))), **settings)
+        try:
+            return cls(facts=tuple(_rows(Path(path))), **settings)
+        except ValidationError as error:
+            raise EngramError(f"{path}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
 
     @model_validator(mode="after")
     def _make_sense(self) -> "OwnFacts":
@@ -156,8 +159,8 @@ class OwnFacts(FactTask):
             before, first = known.setdefault((s, r), row), owner.setdefault(a, row)
             if not all((s, r, a)):
                 self._wrong(row, "has an empty name")
-            if {s, r} & both:
-                self._wrong(row, f"{both & {s, r}} are subject and relation; give one of them another name")
+            for name in {s, r} & both:
+                self._wrong(row, f"{name!r} is a subject here or there, and a relation elsewhere; rename one of them")
             if before != row:
                 same = self.facts[before][2] == a
                 self._wrong(row, f"{'repeats' if same else 'contradicts'} row {before + 1}; keep one")
@@ -165,6 +168,8 @@ class OwnFacts(FactTask):
                 self._wrong(row, f"{a!r} answers another relation in row {first + 1}; answer sets must be disjoint")
             if self.D is not None and sum(self.facts[i][1] == r for i in owner.values()) > self.D:
                 self._wrong(row, f"{a!r} is one answer more than D={self.D} for {r!r}")
+        if len(owner) < 2:
+            raise ValueError("all facts have the same answer; there is nothing to choose from")
         return self
 
     def _wrong(self, row: int, why: str) -> None:

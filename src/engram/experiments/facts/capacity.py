@@ -19,8 +19,8 @@ from engram.experiments import Scale
 from engram.learning import FreshBatch
 from engram.models.factual import Factual
 from engram.records import Claim, Measure, Record, Search
-from engram.records.fits import power_law
-from engram.records.readings import capacity
+from engram.records.fits import through_points
+from engram.records.readings import turn
 from engram.tasks.facts import FactsOfSize
 
 TIMES = "quick 8 min a seed, paper 2 h a seed on 2 cores"
@@ -37,9 +37,9 @@ PLANS = {
     "quick": FreshBatch(rates=(0.01,), steps=4096, hopeless=((1024, 0.3), (2048, 0.6))),
     "paper": FreshBatch(hopeless=((4096, 0.3), (8192, 0.6))),
 }
-WIDTHS = {"smoke": (8, 11), "quick": (11, 16, 22, 32), "paper": (11, 16, 22, 32)}
-SHAPES = {"smoke": ((1.0, 1.0),), "quick": ((1.0, 1.0), (0.5, 2.0)), "paper": ((1.0, 1.0), (0.5, 2.0), (2.0, 0.5))}
-OTHERS = {"smoke": (8,), "quick": (16, 22), "paper": (16, 22, 32)}  # widths for other scalings and the subset
+WIDTHS = {"smoke": (8, 11, 16), "quick": (11, 16, 22, 32), "paper": (11, 16, 22, 32)}
+SHAPES = {"smoke": ((1.0, 1.0),), "quick": ((1.0, 1.0), (2.0, 0.5)), "paper": ((1.0, 1.0), (2.0, 0.5), (1.0, 2.0))}
+OTHERS = {"smoke": (8,), "quick": (16, 22), "paper": (16, 22)}  # widths for other scalings and the subset
 PAIRS = 32  # subjects and relations of the subset
 
 
@@ -69,11 +69,11 @@ def _bracket(task: FactsOfSize, model: Factual) -> tuple[int, int]:
     return max(2, round(n / width)), max(4, round(n * width))
 
 
-def facts_stored(record: Record) -> float:
-    """Known facts at the size where the search ended; between two sizes their geometric mean."""
-    task, n = record.search.task, capacity(record)
+def facts_stored(record: Record) -> int:
+    """Facts at the largest size that was learned."""
+    task = record.search.task
     assert isinstance(task, FactsOfSize)
-    return {"subset": n, "R=√S": n**1.5}.get(task.scaling, n**2)
+    return len(task.of(turn(record)[0]).book(record.search.seed).known)
 
 
 Stored = Mapping[float, Sequence[float]]  # facts over seeds, by parameters
@@ -84,47 +84,40 @@ def by_shape(records: Sequence[Record], scaling: str = "R=S") -> dict[str, Store
     found: dict[str, dict[float, list[float]]] = {}
     for record in (r for r in records if r.search.task.scaling == scaling):  # type: ignore[union-attr]
         model = record.store
-        shape = f"α = {_nearest(model.d_h * HEADS / model.d)}, β = {_nearest(model.m / model.d)}"
-        found.setdefault(shape, {}).setdefault(model.parameters, []).append(facts_stored(record))
+        alpha, beta = next(shape for shape in SHAPES["paper"] if model_of(shape, model.d) == model)
+        name = f"α = {alpha:g}, β = {beta:g}"
+        found.setdefault(name, {}).setdefault(model.parameters, []).append(facts_stored(record))
     return found
-
-
-def _nearest(ratio: float) -> str:
-    """Widths are whole numbers, so a ratio is near one of the published ones."""
-    return f"{min((0.25, 0.5, 1.0, 2.0, 4.0), key=lambda shape: abs(np.log(max(ratio, 0.1) / shape))):g}"
 
 
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
     shapes = by_shape(records)
     published = records[0].search.plan == PLANS["paper"]
     near = 0.12 if published else 0.2
-    measures = [power_law(_pooled(shapes)).measure("exponent of facts in parameters", 1 - near, 1 + near)]
+    points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
+    measures = [through_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
     if published:
         measures += _constants(shapes)
     yield _claim("facts.linear-in-parameters", *measures)
-    full, subset = (_pooled(by_shape(records, scaling)) for scaling in ("R=S", "subset"))
-    ratios = [float(np.mean(subset[p]) / np.mean(full[p])) for p in subset]
-    label = f"facts of {PAIRS}×{PAIRS} stored, over those of a full table that the same model stores"
-    yield _claim("facts.subset", Measure.over_seeds(f"{label}, by width", ratios, low=0.75))
+    label = f"facts of {PAIRS}×{PAIRS} stored, over those of a full table in the same model"
+    yield _claim("facts.subset", Measure.over_seeds(f"{label}, by width and seed", _subset_ratios(records), low=0.75))
 
 
-def _pooled(shapes: Mapping[str, Stored]) -> dict[float, list[float]]:
-    found: dict[float, list[float]] = {}
-    for stored in shapes.values():
-        for parameters, facts in stored.items():
-            found.setdefault(parameters, []).extend(facts)
-    return found
+def _subset_ratios(records: Sequence[Record]) -> list[float]:
+    full = {(r.store, r.search.seed): facts_stored(r) for r in records if r.search.task == FactsOfSize(D=D)}
+    subset = [r for r in records if r.search.task.scaling == "subset"]  # type: ignore[union-attr]
+    return [facts_stored(r) / full[r.store, r.search.seed] for r in subset if (r.store, r.search.seed) in full]
 
 
 def _constants(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
     """Facts for each parameter, over all; and each shape over the mean of all."""
-    ratios = {shape: [np.mean(facts) / p for p, facts in stored.items()] for shape, stored in shapes.items()}
-    everything = [float(ratio) for values in ratios.values() for ratio in values]
+    ratios = {shape: [float(np.mean(facts)) / p for p, facts in stored.items()] for shape, stored in shapes.items()}
+    everything = [ratio for values in ratios.values() for ratio in values]
     low, high = 0.75 * PUBLISHED, 1.25 * PUBLISHED
     yield Measure.over_seeds("facts for each parameter, over shapes and widths", everything, low, high)
-    mean = np.exp(np.mean(np.log(everything)))
+    mean = float(np.exp(np.mean(np.log(everything))))
     for shape, values in ratios.items():
-        over = [float(value / mean) for value in values]
+        over = [value / mean for value in values]
         yield Measure.over_seeds(f"{shape}: facts for each parameter, over the mean, by width", over, 0.75, 1.25)
 
 
@@ -135,5 +128,6 @@ def _claim(id: str, *measures: Measure) -> Claim:
 def figure(records: Sequence[Record]) -> Any:
     from engram.show.facts import facts_by_parameters
 
-    others = {name: _pooled(by_shape(records, name)) for name in ("subset", "R=√S", "D=S")}
-    return facts_by_parameters(by_shape(records), {name: found for name, found in others.items() if found}, PUBLISHED)
+    others = {name: by_shape(records, name) for name in ("subset", "R=√S", "D=S")}
+    first = {name: next(iter(found.values())) for name, found in others.items() if found}
+    return facts_by_parameters(by_shape(records), first, PUBLISHED)

@@ -97,9 +97,11 @@ def plateau(rows: Sequence[Row], level: float) -> Row:
 
 
 def _plateaus(rows: Sequence[Row]) -> Iterator[Measure]:
-    first, second = plateau(rows, log(32)), plateau(rows, log(8))
-    yield Measure.exact("loss at the first plateau minus ln |A|", first["loss"] - log(32), 0.02)
-    yield Measure.exact("loss at the second plateau minus ln D", second["loss"] - log(8), 0.02)
+    R, D = MAIN["R"], MAIN["D"]
+    late = 0.8 * escape_time(relation_rate(R, D), sqrt((1 - 1 / R) / D), ALPHA)
+    first, second = next(row for row in rows if row["time"] > late), plateau(rows, log(D))
+    yield Measure.exact("at 0.8 of the relation's escape time: loss minus ln |A|", first["loss"] - log(R * D), 0.02)
+    yield Measure.exact("at the plateau that follows: loss minus ln D", second["loss"] - log(D), 0.02)
     yield Measure.exact("there, loss of the relation alone", second["loss.relation"], 0.02)
     yield Measure.exact("there, distance of p̂ to p(a | r)", second["distance.relation"], 0.05)
 
@@ -111,7 +113,8 @@ def _which_first(records: Sequence[Record]) -> Iterator[Measure]:
         (rows,) = rows_of(records, STAGES, **sizes)
         rates = relation_rate(sizes["R"], sizes["D"]), subject_rate(sizes["S"], sizes["R"], sizes["D"])
         if abs(log(rates[0] / rates[1])) > 0.2:
-            wrong += (rates[0] > rates[1]) != (_half_time(rows, "relation") < _half_time(rows, "subject"))
+            known = _half_time(rows, "relation"), _half_time(rows, "subject")
+            wrong += int(min(known) == float("inf") or (rates[0] > rates[1]) != (known[0] < known[1]))
     yield Measure.exact("numbers of subjects for which the slower part is known first", wrong, 0.5)
 
 

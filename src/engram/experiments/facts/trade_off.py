@@ -8,6 +8,7 @@ with learning rate 0.01, at most 16384 steps, over when all of 1024 test prompts
 """
 
 from collections.abc import Iterator, Sequence
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ SIZES = {
     "quick": {"S": 16, "R": 16, "D": 8, "T": 32, "d": 16, "d_h": 4, "steps": 8192},
     "paper": {"S": 32, "R": 32, "D": 8, "T": 32, "d": 32, "d_h": 8, "steps": 16384},
 }
-HEADS = {"smoke": (1, 2), "quick": (1, 2, 4, 8, 16, 32), "paper": (1, 2, 4, 6, 8, 12, 20, 32)}
-UNITS = {"smoke": (0, 4), "quick": (0, 8, 16, 32, 64), "paper": (0, 16, 32, 48, 64, 96, 128)}
+HEADS = {"smoke": (1, 2), "quick": (1, 2, 8, 32), "paper": (1, 2, 4, 6, 8, 12, 20, 32)}
+UNITS = {"smoke": (0, 4), "quick": (0, 16, 64), "paper": (0, 16, 32, 48, 64, 96, 128)}
 FEW = {8: 2, 16: 8, 32: 6}  # heads that suffice with an MLP, by d; published for d = 32: 5
 FULL = 0.99
+PUBLISHED_WIDTH = 32  # the boundary is known at the published sizes only
 FLOORS = {1: 0.5, 2: 0.8}  # published: 0.1–0.3 with one head and about 0.6 with two, whatever the MLP
 
 
@@ -62,6 +64,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         Measure.over_seeds(f"{heads} heads, no MLP: accuracy", found[heads, 0], low=FULL),
         Measure.over_seeds(f"{few} heads, {units} units: accuracy", found[few, units], low=FULL),
         Measure.over_seeds(f"{few} heads, no MLP: accuracy", found[few, 0], high=FULL),
+        *(_boundary(found, units) if d == PUBLISHED_WIDTH else ()),
     )
     most = {h: np.max([found[h, m] for m in sorted({m for _, m in found})], axis=0) for h in FLOORS}
     yield _claim(
@@ -71,6 +74,22 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
             for h, high in FLOORS.items()
         ),
     )
+
+
+def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Iterator[Measure]:
+    """Heads at which accuracy passes 0.99 with the largest MLP and with none, over the published boundary."""
+    for m, published in ((units, 1280 / 256), (0, 4700 / 256)):
+        over = [turn / published for turn in _turns(found, m)]
+        yield Measure.over_seeds(f"{m} units: heads needed over {published:.1f}", over, 0.67, 1.5)
+
+
+def _turns(found: dict[tuple[int, int], list[float]], m: int) -> Iterator[float]:
+    """For each seed the geometric mean of the most heads that fail and the next."""
+    heads = sorted({h for h, _ in found})
+    for seed in range(len(found[heads[0], m])):
+        failed = [h for h in heads if found[h, m][seed] < FULL]
+        behind = [h for h in heads if h > max(failed, default=0)]
+        yield sqrt(max(failed, default=1) * (behind[0] if behind else 2 * heads[-1]))
 
 
 def _claim(id: str, *measures: Measure) -> Claim:

@@ -229,7 +229,7 @@ def test_a_training_wants_the_answers_of_its_task_and_no_other_loss() -> None:
     task = Facts(S=3, R=2, D=8, T=6)  # 16 answers, 11 tokens
     plan = Plan(optimiser=Adam(lr=0.01), steps=2, batch=4, trained=("W_O",), loss="answer")
     assert Train(task=task, model=Factual(answers=16), plan=plan).steps == 2
-    with pytest.raises(ValidationError, match="model.answers: 6, but the task has 16"):
+    with pytest.raises(ValidationError, match=r"model.answers: 6, but the task has 16"):
         Train(task=task, model=Factual(answers=6), plan=plan)
     with pytest.raises(ValidationError, match="only the answer is asked for"):
         Train(task=task, model=Factual(answers=16), plan=plan.model_copy(update={"loss": "all"}))

@@ -45,7 +45,7 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
     positions = sum(int(mask.sum()) for mask in read.values())
     sums = {name: torch.zeros(3, dtype=torch.float64) for name in groups}
     totals = {name: torch.zeros_like(w[name]) for name in names}
-    at_once = max(1, TOKENS_AT_ONCE[device.type] // tokens.shape[1])
+    at_once = max(1, getattr(model, "tokens_at_once", TOKENS_AT_ONCE[device.type]) // tokens.shape[1])
     for part in torch.arange(len(tokens)).split(at_once):
         logits = model.forward(w | leaves, tokens[part]).logits
         losses = [

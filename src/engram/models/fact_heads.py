@@ -5,7 +5,7 @@ SoftmaxHead    logits = U W_OV Σ_t a_t e_{z_t},   a = softmax_t( e_{z_t}ᵀ W_K
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +17,7 @@ from engram.models.trace import Weights
 from engram.values import Value
 
 Answers = Annotated[int, Field(ge=2, le=2**20)]
+AT_ONCE = 2**20  # tokens: there is little to hold for each
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class HeadTrace:
 class LinearHead(Value):
     """All first values are `alpha`."""
 
+    tokens_at_once: ClassVar[int] = AT_ONCE
     answers: Answers
     alpha: Annotated[float, Field(gt=0)] = 1e-5
 
@@ -46,18 +48,22 @@ class LinearHead(Value):
 
     def last_store(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[str, Float[Tensor, "B N"]]:
         """W, and what it is applied to: how much of each token is there."""
-        weight = w["w"][tokens]
-        return "W", torch.zeros(len(tokens), len(w["w"]), dtype=weight.dtype).scatter_add(1, tokens, weight)
+        return "W", gathered(w["w"][tokens], tokens, len(w["w"]))
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> HeadTrace:
-        weight = w["w"][tokens]
-        logits = (weight[..., None] * w["W"].T[tokens]).sum(1)
-        return HeadTrace(weight, logits[:, None].expand(*tokens.shape, -1))
+        logits = self.last_store(w, tokens)[1] @ w["W"].T
+        return HeadTrace(w["w"][tokens], logits[:, None].expand(*tokens.shape, -1))
+
+
+def gathered(weight: Float[Tensor, "B T"], tokens: Int[Tensor, "B T"], N: int) -> Float[Tensor, "B N"]:
+    """A prompt as a bag: the summed weight of each token of the vocabulary."""
+    return torch.zeros(len(tokens), N, dtype=weight.dtype, device=weight.device).scatter_add(1, tokens, weight)
 
 
 class SoftmaxHead(Value):
     """Random embeddings on the sphere, frozen; W_KQ and W_OV begin at zero."""
 
+    tokens_at_once: ClassVar[int] = AT_ONCE
     answers: Answers
     d: Annotated[int, Field(ge=1, le=2**14)] = 128
 
@@ -76,13 +82,15 @@ class SoftmaxHead(Value):
 
     def last_store(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[str, Float[Tensor, "B d"]]:
         """W_OV, and what it is applied to: the mean that attention takes."""
-        return "W_OV", self._attend(w, tokens)[1]
+        return "W_OV", gathered(self._attention(w, tokens), tokens, len(w["E"])) @ w["E"]
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> HeadTrace:
-        a, x = self._attend(w, tokens)
-        return HeadTrace(a, (x @ w["W_OV"].T @ w["U"].T)[:, None].expand(*tokens.shape, -1))
+        a = self._attention(w, tokens)
+        table = w["E"] @ w["W_OV"].T @ w["U"].T  # what each token says of each answer
+        logits = gathered(a, tokens, len(w["E"])) @ table
+        return HeadTrace(a, logits[:, None].expand(*tokens.shape, -1))
 
-    def _attend(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B d"]]:
-        x = w["E"][tokens]
-        a = torch.softmax((x @ w["W_KQ"] * x[:, -1:]).sum(-1), dim=1)
-        return a, (a[..., None] * x).sum(1)
+    def _attention(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """The last token asks; scores are a table over the vocabulary."""
+        table = w["E"] @ w["W_KQ"] @ w["E"].T
+        return torch.softmax(table[tokens, tokens[:, -1:]], dim=1)

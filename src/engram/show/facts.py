@@ -55,6 +55,7 @@ def constructions(histogram: Sequence[Row], by_width: Mapping[int, float], by_un
         shares = [row[f"share.{count}"] for row in histogram]
         left.fill_between(edges, shares, step="post", color=f"C{i}", alpha=0.6, lw=0, label=name)
     left.set(xlabel="score of an answer", ylabel="share of its kind", title="Attention only: scores count sets")
+    left.set_ylim(0, left.get_ylim()[1] * 1.3)
     left.legend(fontsize=8.5)
     for ax, found, size, title in (
         (middle, by_width, "width d", "Attention only"),

@@ -34,7 +34,7 @@ def linear_stages(
             left.plot(at, values, ".", ms=2.5, color=f"C{i}", alpha=0.5, label=f"{name}, SGD" if n == 0 else None)
     levels(left, {"ln |A|": log(32), "ln D": log(8)})
     left.set(xlabel="step (learning rate 0.1)", ylabel="loss (nats)", title="Relation first, then the fact")
-    left.legend(fontsize=8.5)
+    left.legend(fontsize=8.5, loc="center right", markerscale=4)
     _order(right, times, rates)
     return fig
 

@@ -60,12 +60,11 @@ def first_values(d: int, seed: int, random: bool) -> Steps:
 def in_order(
     draws: int, seed: int, N: int, T: int, d: int, n: int, order: int, random: int
 ) -> Iterator[dict[str, float]]:
-    """Recall of each memory after the steps in ORDERS[order], with random embeddings; rows have data of their own."""
+    """Recall of each memory after the steps in ORDERS[order]; rows have embeddings and data of their own."""
     if not 0 <= order < len(ORDERS):
         raise EngramError(f"order: {order} is none of 0 … {len(ORDERS) - 1}")
-    embedded = Embedded.random(N, T, d, seed)
-    for draw in range(draws):
-        law = sampled(SecondVisit(N=N, T=T), seed, draw, n)
-        w = stepped(embedded, law, ORDERS[order], first_values(d, seed, bool(random)))
+    for own in (seed + (draw << 32) for draw in range(draws)):
+        embedded, law = Embedded.random(N, T, d, own), sampled(SecondVisit(N=N, T=T), own, 0, n)
+        w = stepped(embedded, law, ORDERS[order], first_values(d, own, bool(random)))
         written = {f"written.{name}": float(getattr(w, name).any()) for name in MEMORIES}
         yield {f"recall.{name}": value for name, value in recalls(scores(embedded, w)).items()} | written

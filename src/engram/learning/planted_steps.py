@@ -119,12 +119,12 @@ def planted(task: PlantedToken, d: int, seed: int, model: OneHead) -> dict[str, 
 
 
 def signal_and_noise(draws: int, seed: int, N: int, T: int, balanced: int = 0) -> Iterator[dict[str, float]]:
-    """Rows by width N/32, N/16, … 4N: how much of g is in w, over 1/(NT²), and the spread of e_z · w over the law.
+    """Rows by width N/8, N/4, … 4N: how much of g is in w, over 1/(NT²), and the spread of e_z · w over the law.
 
     Means over `draws` codebooks with data of their own.
     """
     task = PlantedToken(N=N, T=T, balanced=bool(balanced))
-    for d in (N << 2 >> i for i in range(7, -1, -1)):
+    for d in (N << 2 >> i for i in range(5, -1, -1)):
         found = [_parts_of_w(task, d, seed + (draw << 32)) for draw in range(draws)]
         signal, noise = (float(np.mean(values)) for values in zip(*found, strict=True))
         yield {"d": d, "signal": signal * N * T**2, "noise": noise / bias_noise(task, d)}

@@ -8,7 +8,7 @@ and a map of both over length and width.
 In this model (the mark is in the keys only) attention is the easier part until T is near N: storing N pairs needs
 d ≈ c √N whatever T is, and attention about T^{4/3} N^{1/3} n^{−2/3} (theory.mean-bias). For T = N/8 that overtakes √N
 only near N = 10^5, so the talk's slope 1.11, whose protocol is not published in detail, is not found here. Controls,
-ours: for T = N attention decides, and the width does grow like N; there, not for T = 4, samples help much.
+ours: for T = N attention decides, and the width grows faster than √N; there samples help more than for T = 4.
 
     engram run theory.finite --seeds 5
 """
@@ -29,7 +29,7 @@ SOURCE = "talks, 'Finite width and finite samples' (Vural et al.)"
 CLAIMS = {
     "theory.finite-slope": "The critical width grows like N for T = N/8, and like √N for a fixed T.",
     "theory.samples": "More samples lower the critical width when T is large.",
-    "theory.long-slope": "For T = N, where attention is the harder part, the critical width grows like N.",
+    "theory.long-slope": "For T = N, where attention is the harder part, the critical width grows faster than √N.",
 }
 SIZES = {"smoke": (64, 128), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024, 2048, 4096)}
 LONG, SHORT, WHOLE = "T = N/8", "T = 4", "T = N"
@@ -108,7 +108,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         Measure.over_seeds(f"the same less that for {SHORT}", (gains[WHOLE] - gains[SHORT]).tolist(), low=0),
     )
     long = slopes(found[WHOLE, "label"])
-    yield _claim("theory.long-slope", Measure.over_seeds(f"{WHOLE}: slope", long, 0.8, 1.2))
+    yield _claim("theory.long-slope", Measure.over_seeds(f"{WHOLE}: slope", long, low=0.6))
 
 
 def _claim(id: str, *measures: Measure) -> Claim:

@@ -24,6 +24,7 @@ from torch import Tensor
 from engram.embeddings import directions
 from engram.models.one_head import OneHead
 from engram.tasks.planted import PlantedToken, Sample
+from engram.theory import mean_bias
 
 TEST_STEP, TEST = 1, 2000  # fresh sequences for the accuracy
 AT_ONCE = 2**23  # tokens whose gains are looked up together
@@ -127,13 +128,7 @@ def signal_and_noise(draws: int, seed: int, N: int, T: int, balanced: int = 0) -
     for d in (N << 2 >> i for i in range(5, -1, -1)):
         found = [_parts_of_w(task, d, seed + (draw << 32)) for draw in range(draws)]
         signal, noise = (float(np.mean(values)) for values in zip(*found, strict=True))
-        yield {"d": d, "signal": signal * N * T**2, "noise": noise / bias_noise(task, d)}
-
-
-def bias_noise(task: PlantedToken, d: float) -> float:
-    """Standard deviation of e_z · w by the common part of all inputs, if label counts are drawn: λ = N/d is any."""
-    x = task.N / d
-    return float(np.sqrt(x**3 + 3 * x**2 + x)) / (task.samples * task.N**2)
+        yield {"d": d, "signal": signal * N * T**2, "noise": noise / mean_bias.noise(N, task.samples, d)}
 
 
 def _parts_of_w(task: PlantedToken, d: int, seed: int) -> tuple[float, float]:

@@ -20,6 +20,7 @@ def critical_widths(
     slopes: Mapping[tuple[str, str], float],
     N: int,
     cells: Mapping[tuple[int, int], Mapping[str, float]],
+    law: Mapping[int, float],
 ) -> Figure:
     """Above, critical widths against the vocabulary; below, what is learned over length and width."""
     fig = Figure(figsize=(10.4, 8.2))
@@ -28,11 +29,14 @@ def critical_widths(
         for i, kind in enumerate(kind for kind, what in found if what == asked):
             _points(ax, found[kind, asked], f"C{i}", f"{kind}: slope {slopes[kind, asked]:.2f}")
         _slope_guides(ax, found["T = 4", asked])
-        _log_axes(ax, list(next(iter(found.values()))), "tokens N", ASKED[asked])
+        _log_axes(ax, sorted({N for sizes in found.values() for N in sizes}), "tokens N", ASKED[asked])
     for ax, asked in zip(below, ASKED, strict=True):
         _phases(ax, {size: shares[asked] for size, shares in cells.items()})
-        ax.set_title(f"{ASKED[asked]}, N = {N}: share on fresh sequences")
-    fig.colorbar(below[-1].collections[0], ax=below, label="share, mean over codebooks", shrink=0.8)
+        limits = ax.get_ylim()
+        ax.plot(list(law), list(law.values()), color="#D55E00", ls="--", lw=1.6, label="attention, by theory (κ = 4)")
+        ax.set(ylim=limits, title=f"{ASKED[asked]}, N = {N}")
+        ax.legend(fontsize=8.5, loc="upper left", labelcolor=INK, frameon=True)
+    fig.colorbar(below[-1].collections[0], ax=below, label="share of fresh sequences, mean over codebooks", shrink=0.8)
     return fig
 
 

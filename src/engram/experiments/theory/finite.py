@@ -23,6 +23,7 @@ from engram.models.one_head import OneHead
 from engram.records import Check, Claim, Measure, Record, Search
 from engram.records.readings import capacity
 from engram.tasks.planted import PlantedToken
+from engram.theory.mean_bias import critical_width
 
 TIMES = "quick 1 min a seed, paper 15 min a seed on 2 cores"
 SOURCE = "talks, 'Finite width and finite samples' (Vural et al.)"
@@ -49,18 +50,18 @@ DRAWS = {"smoke": 1, "quick": 3, "paper": 9}
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Search | Check]:
     sought = [
-        critical_width(_task(kind, N), asked, seed, votes)
+        search_width(_task(kind, N), asked, seed, votes)
         for kind in KINDS
         for asked, votes in VOTES.items()
         for N in SIZES[scale]
         for seed in seeds
-        if not kind.startswith(WHOLE) or (N <= LARGEST and asked == "label")
+        if kind.removesuffix(MORE) != WHOLE or (N <= LARGEST and asked == "label")
     ]
     law = "learning.planted_steps.phases"
     return [*sought, *(Check(law=law, sizes=MAPS[scale], draws=DRAWS[scale], seed=seed) for seed in seeds)]
 
 
-def critical_width(task: PlantedToken, asked: Any, seed: int, votes: int) -> Search:
+def search_width(task: PlantedToken, asked: Any, seed: int, votes: int) -> Search:
     model = OneHead(asked=asked)
     return Search(task=task, model=model, target=0.9, bracket=(4, 512), tolerance=0.03, votes=votes, seed=seed)
 
@@ -129,6 +130,7 @@ def figure(records: Sequence[Record]) -> Any:
     from engram.show.finite import critical_widths
 
     found = widths(records)
-    return critical_widths(
-        found, {key: float(np.mean(slopes(sizes))) for key, sizes in found.items()}, *phase_map(records)
-    )
+    means = {key: float(np.mean(slopes(sizes))) for key, sizes in found.items()}
+    N, cells = phase_map(records)
+    law = {T: critical_width(N, T, PlantedToken(N=N).samples) for T in sorted({T for T, _ in cells})}
+    return critical_widths(found, means, N, cells, law)

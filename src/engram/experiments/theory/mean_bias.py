@@ -23,15 +23,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from engram.experiments import Scale
 from engram.experiments.memory import of_law
-from engram.experiments.theory.finite import critical_width, slopes
-from engram.learning.planted_steps import bias_noise
+from engram.experiments.theory.finite import search_width, slopes
 from engram.records import Check, Claim, Measure, Record, Search
 from engram.records.readings import capacity
 from engram.tasks.planted import PlantedToken
+from engram.theory.mean_bias import critical_width
 
 TIMES = "quick 1 min a seed, paper 15 min a seed on 2 cores"
 SOURCE = "talks, 'Finite width and finite samples' (Vural et al.); derived in LOG.md"
@@ -43,7 +42,7 @@ LAW = "learning.planted_steps.signal_and_noise"
 FIXED = {"smoke": 32, "quick": 256, "paper": 512}
 VOTES = {"smoke": 1, "quick": 9, "paper": 15}  # near the turn accuracy differs much between codebooks
 DRAWS = {"smoke": 2, "quick": 6, "paper": 12}
-NEAR, KAPPA = 0.15, 4.0
+NEAR = 0.15
 
 
 @dataclass(frozen=True)
@@ -71,20 +70,14 @@ def balanced(line: Line) -> Line:
 
 
 def law(task: PlantedToken) -> float:
-    """The width at which (NT²σ)² + 1/d falls to 1/κ²."""
-
-    def excess(log_d: float) -> float:
-        d = float(np.exp(log_d))
-        return (task.N * task.T**2 * bias_noise(task, d)) ** 2 + 1 / d - 1 / KAPPA**2
-
-    return float(np.exp(brentq(excess, 0, 40)))  # type: ignore[arg-type]
+    return critical_width(task.N, task.T, task.samples)
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Search | Check]:
     N = FIXED[scale]
     found = lines(N)
     tasks = {run_key(task): task for line in (*found, balanced(found[-1])) for task in line.tasks.values()}
-    sought = [critical_width(task, "mark", seed, VOTES[scale]) for task in tasks.values() for seed in seeds]
+    sought = [search_width(task, "mark", seed, VOTES[scale]) for task in tasks.values() for seed in seeds]
     directly = [
         Check(law=LAW, sizes={"N": N, "T": N, "balanced": even}, draws=DRAWS[scale], seed=seed)
         for even in (0, 1)

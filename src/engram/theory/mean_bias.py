@@ -1,0 +1,29 @@
+r"""How wide a head must be to find a planted mark after one step on its attention (derived in LOG.md).
+
+In w the mark has 1/(NT²), and e_z · w has noise with standard deviation σ over tokens, because labels come unequally
+often and all inputs have a common part:
+
+    σ = √(λ³ + 3λ² + λ) / (n N²),   λ = N/d                  for d ≪ N: 1/(n √N d^{3/2})
+"""
+
+from math import exp, sqrt
+
+from scipy.optimize import brentq
+
+KAPPA = 4.0  # how far the mark must stand above the noise; chosen by eye
+
+
+def noise(N: int, n: int, d: float) -> float:
+    """σ."""
+    x = N / d
+    return sqrt(x**3 + 3 * x**2 + x) / (n * N**2)
+
+
+def critical_width(N: int, T: int, n: int) -> float:
+    """Where (NT²σ)² + 1/d falls to 1/κ²; 1/d is for tokens that look like the mark by chance."""
+
+    def excess(log_d: float) -> float:
+        d = exp(log_d)
+        return (N * T**2 * noise(N, n, d)) ** 2 + 1 / d - 1 / KAPPA**2
+
+    return exp(brentq(excess, 0, 40))  # type: ignore[arg-type]

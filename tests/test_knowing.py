@@ -1,10 +1,13 @@
 """Facts of one's own: learned from a CSV file, answered by name, seen being learned, rewritten."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
+from engram.cli import main
 from engram.errors import EngramError
 from engram.facts import edit_fact, learn_facts, see_fact
 from engram.knowing import Asked
@@ -84,3 +87,36 @@ def test_the_last_store_is_what_the_logits_read(model: Factual | LinearHead | So
     before, after = (model.forward(v, tokens).logits[:, -1] for v in (w, w | {name: w[name] + change}))
     readout = w.get("U", torch.eye(6, dtype=torch.float64))
     assert torch.allclose(after - before, keys @ change.T @ readout.T, atol=1e-12)
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def engram(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(list(words))
+        out, err = capsys.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return engram
+
+
+def test_the_command_line_sees_and_edits(at_home: Record, said: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = said("fact", "see", at_home.id, "Japan", "currency")
+    assert code == 0
+    assert "(Japan, currency) is yen" in out
+    code, out, _ = said("fact", "edit", at_home.id, "Japan", "capital", "Seoul", "--json")
+    assert code == 0
+    assert json.loads(out)["learned"] == 1.0
+    assert said("fact", "edit", at_home.id, "Japan", "capital", "Tokyo")[2].startswith(
+        "engram: (Japan, capital) is Tokyo"
+    )
+
+
+def test_a_bad_file_is_told_by_row(tmp_path: Path, said: Callable[..., tuple[int, str, str]]) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("subject,relation,answer\nFrance,capital,Paris\nFrance,capital,Lyon\n")
+    code, _, err = said("fact", "learn", str(path))
+    assert code == 2
+    assert "row 2 (France, capital, Lyon): contradicts row 1; keep one" in err
+    path.write_text("subject,relation,answer\n")
+    assert said("fact", "learn", str(path))[0] == 2

@@ -19,6 +19,7 @@ from engram.learning.planted_steps import (
     phases,
     planted,
     shares,
+    signal_and_noise,
 )
 from engram.models.one_head import OneHead
 from engram.models.stores import Outer
@@ -26,6 +27,7 @@ from engram.records import Search
 from engram.records.readings import capacity
 from engram.tasks import Association
 from engram.tasks.planted import PlantedToken
+from engram.theory.mean_bias import critical_width
 
 N, T, d, SMALL = 7, 5, 6, 1e-7
 TASK = PlantedToken(N=N, T=T, n=40)
@@ -114,3 +116,19 @@ def test_a_planted_token_is_for_one_head() -> None:
             Search(task=task, model=model, bracket=(1, 9))
     with pytest.raises(ValidationError, match="ask for more votes instead"):
         Search(task=PlantedToken(), model=OneHead(), bracket=(1, 9), draws=2)
+
+
+def test_signal_and_noise_in_attention_follow_their_laws() -> None:
+    drawn = list(signal_and_noise(draws=20, seed=0, N=64, T=64))
+    assert [row["d"] for row in drawn] == [8, 16, 32, 64, 128, 256]
+    assert all(0.7 < row["noise"] < 1.3 for row in drawn)
+    assert drawn[-1]["signal"] == pytest.approx(1, abs=0.1)
+    assert all(row["noise"] < 0.5 for row in signal_and_noise(draws=20, seed=0, N=64, T=64, balanced=1))
+
+
+def test_the_critical_width_has_its_exponents_far_from_all_limits() -> None:
+    N, T, n = 10**9, 10**6, 10**10  # √N ≪ T, and 16 ≪ d ≪ N
+    d = critical_width(N, T, n)
+    assert 10**3 < d < 10**7
+    assert critical_width(N, 2 * T, n) / d == pytest.approx(2 ** (4 / 3), rel=0.02)
+    assert critical_width(N, T, 2 * n) / d == pytest.approx(2 ** (-2 / 3), rel=0.02)

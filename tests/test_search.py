@@ -20,7 +20,7 @@ from engram.models.trace import Weights
 from engram.native import kernel
 from engram.records import Check, Record, Search
 from engram.records.encode import decode, digest_of, encode
-from engram.records.fits import power_law
+from engram.records.fits import power_law, through_points
 from engram.records.readings import capacity
 from engram.records.spec import run_id
 from engram.show.report import report
@@ -251,6 +251,16 @@ def test_first_weights_have_the_published_law() -> None:
     W = lecun(400, 100, 0, "W") * 10
     assert float(W.var()) == pytest.approx(1, rel=0.03)
     assert float(W.abs().max()) <= 2 / 0.8796 + 1e-3
+
+
+def test_a_power_law_through_single_points_has_the_interval_of_its_residuals() -> None:
+    exact = through_points([(x, 3 * x**2.0) for x in (1.0, 2.0, 4.0, 8.0)])
+    assert exact.exponent == pytest.approx(2)
+    assert exact.factor == pytest.approx(3)
+    rough = through_points([(x, x * f) for x, f in ((1.0, 1.1), (2.0, 0.9), (4.0, 1.1), (8.0, 0.9))])
+    assert rough.interval[0] < rough.exponent < rough.interval[1]
+    with pytest.raises(EngramError, match="three sizes"):
+        through_points([(1.0, 2.0), (2.0, 3.0), (2.0, 4.0)])
 
 
 def test_power_law_is_recovered() -> None:

@@ -34,7 +34,7 @@ def critical_widths(
         _phases(ax, {size: shares[asked] for size, shares in cells.items()})
         limits = ax.get_ylim()
         ax.plot(list(law), list(law.values()), color="#D55E00", ls="--", lw=1.6, label="attention, by theory (κ = 4)")
-        ax.set(ylim=limits, title=f"{ASKED[asked]}, N = {N}")
+        ax.set(ylim=limits, title=f"{ASKED[asked]}, N = {N} (white: 0.9)")
         ax.legend(fontsize=8.5, loc="upper left", labelcolor=INK, frameon=True)
     fig.colorbar(below[-1].collections[0], ax=below, label="share of fresh sequences, mean over codebooks", shrink=0.8)
     return fig

@@ -54,20 +54,20 @@ def learned(
         Attempt(Adam(lr=lr), [first.clone(), torch.zeros_like(first), torch.zeros_like(first)]) for lr in plan.rates
     ]
     take, look = (_fast, _fast_look) if path == "fast" else (_readable, _readable_look)
-    for step in range(0, plan.steps, plan.check_every):
-        steps = range(step, min(step + plan.check_every, plan.steps))
+    done = 0
+    while done < plan.steps and not all(attempt.lost for attempt in attempts):
+        steps = range(done, min(done + plan.check_every, plan.steps))
         for part in _parts(steps, plan.batch * min(task.T, task.N)):
             if stop():
                 raise Interrupted([])
             take(model, w, [a for a in attempts if not a.lost], task, plan.batch, seed, part)
+        done = steps.stop
         for attempt in (a for a in attempts if not a.lost):
             attempt.best = max(attempt.best, look(model, w, attempt, task, plan.tests, seed))
-            attempt.lost |= given_up(plan, steps[-1] + 1, attempt.best)
+            attempt.lost |= given_up(plan, done, attempt.best)
             if attempt.best > target:
-                return _ended(attempt, steps[-1] + 1, model, w)
-        if all(attempt.lost for attempt in attempts):
-            break
-    return _ended(max(attempts, key=lambda attempt: attempt.best), steps[-1] + 1, model, w)
+                return _ended(attempt, done, model, w)
+    return _ended(max(attempts, key=lambda attempt: attempt.best), done, model, w)
 
 
 def _ended(attempt: Attempt, steps: int, model: Factual, w: Weights) -> Learned:

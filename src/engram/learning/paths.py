@@ -5,8 +5,7 @@ from engram.learning import fast, fast_facts, fast_stores, reference, stores
 from engram.learning.plan import Plan
 from engram.learning.reference import Gradients, Measured
 from engram.models.factual import Factual
-from engram.models.one_head import OneHead
-from engram.models.stores import Learner, Written
+from engram.models.stores import learns
 from engram.models.trace import Architecture, Weights
 from engram.tasks import Batch
 
@@ -27,12 +26,12 @@ def choose_path(wanted: str, model: Architecture, plan: Plan, device: str) -> st
     return _chosen(wanted, possible, needs)
 
 
-def search_path(wanted: str, model: Written | Learner | OneHead) -> str:
+def search_path(wanted: str, model: object) -> str:
     """The path of a Search; a memory that is written by a formula needs none."""
     needs = "LinearMap, TwoLayer or Factual, and a C++ compiler on PATH"
     possible = fast_stores.applies(model) or fast_facts.applies(model, (), "cpu")
-    chosen = _chosen(wanted if isinstance(model, Learner) else "auto", possible, needs)
-    return chosen if isinstance(model, Learner) else "none"
+    chosen = _chosen(wanted if learns(model) else "auto", possible, needs)
+    return chosen if learns(model) else "none"
 
 
 def _chosen(wanted: str, possible: bool, needs: str) -> str:

@@ -52,9 +52,9 @@ def _parts(sample: Sample) -> Iterator[Sample]:
 
 def first_values(sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
     """Step 1: each sequence gives 1/T to every token it has."""
-    counts = sum(
-        _counts(np.repeat(part.labels, part.tokens.shape[1]), part.tokens.ravel(), at) for part in _parts(sample)
-    )
+    counts = np.zeros((len(at.E), len(at.E)), dtype=np.int64)
+    for part in _parts(sample):
+        counts += _counts(np.repeat(part.labels, part.tokens.shape[1]), part.tokens.ravel(), at)
     return _written(counts / sample.tokens.size, at)
 
 

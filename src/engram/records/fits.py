@@ -66,12 +66,13 @@ def _interval(slope: float, x: Float[np.ndarray, " sizes"], logs: Sequence[np.nd
 
 def through_points(points: Sequence[tuple[float, float]]) -> Power:
     """Least squares in logarithms through single points; the interval is that of the residuals (t, n − 2)."""
-    from scipy.stats import linregress, t
+    from scipy.stats import t
 
     x, y = np.log(np.array(points, dtype=float)).T
     if len(set(x)) < 3:
         raise EngramError(f"an exponent from single points needs three sizes; got {len(set(x))}")
-    fit = linregress(x, y)
-    slope, half = float(fit.slope), float(t.ppf(0.975, len(x) - 2) * fit.stderr)
+    slope, offset = np.polyfit(x, y, 1)
+    spread = np.sum((y - slope * x - offset) ** 2) / (len(x) - 2) / np.sum((x - x.mean()) ** 2)
+    half = float(t.ppf(0.975, len(x) - 2) * sqrt(spread))
     span = float(np.exp(x.min())), float(np.exp(x.max()))
-    return Power(slope, float(np.exp(fit.intercept)), (slope - half, slope + half), len(x), span)
+    return Power(float(slope), float(np.exp(offset)), (slope - half, slope + half), len(x), span)

@@ -15,7 +15,7 @@ from engram.learning import FreshBatch, FullBatch, Plan
 from engram.models import Transformer
 from engram.models.factual import Factual
 from engram.models.one_head import OneHead
-from engram.models.stores import Learner, Written
+from engram.models.stores import Learner, Written, learns
 from engram.models.trace import Architecture
 from engram.probes.recall import two_layers
 from engram.records.encode import TAGS, decode, digest_of, encode, user_code
@@ -136,7 +136,7 @@ class Search(Value):
     """
 
     task: Association | PlantedToken | FactsOfSize
-    model: InstanceOf[Written] | InstanceOf[Learner] | OneHead
+    model: Factual | OneHead | InstanceOf[Written] | InstanceOf[Learner]
     plan: FullBatch | FreshBatch | None = None
     target: Annotated[float, Field(gt=0, lt=1)] = 0.99
     bracket: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=2)]]
@@ -152,7 +152,7 @@ class Search(Value):
             raise ValueError(f"bracket: its first size must be the smaller one; got {low}, {high}")
         if not isinstance(self.model, Value):
             raise ValueError(f"model: {type(self.model).__name__} must be a frozen engram.Value to be stored")
-        if isinstance(self.model, Learner) == (self.plan is None):
+        if learns(self.model) == (self.plan is None):
             raise ValueError(
                 "plan: a trained memory (LinearMap, TwoLayer) needs a FullBatch plan, a written one has none"
             )

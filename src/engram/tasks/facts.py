@@ -38,7 +38,7 @@ class FactTask(Value):
         raise NotImplementedError
 
     def book(self, seed: int) -> Book:
-        return _kept(self, seed)
+        return _kept(self, seed)  # type: ignore[arg-type]  # frozen, so it has a hash
 
     @property
     def N(self) -> int:

@@ -3,8 +3,8 @@
 The published protocol: T = 32, as many noise tokens as subjects and relations, 8 heads of width ⌊αd/8⌋ and an MLP of
 ⌊βd⌋ units, Adam with learning rates 0.001, 0.003, 0.01 (here side by side on the same prompts, until one succeeds),
 fresh batches of 1024, at most 16384 steps, a look at 1024 test prompts every 128 steps, success above 99 %; the number
-of subjects is bisected. Parameters are 4 H d_h d + 2 m d. `quick` gives up after 4096 steps, and has the largest
-learning rate only. Not published: trainings that are far behind are given up (PLANS, hopeless).
+of subjects is bisected. Parameters are 4 H d_h d + 2 m d. `quick` gives up after 4096 steps, and leaves out
+the smallest learning rate. Not published: trainings that are far behind are given up (PLANS, hopeless).
 
     engram run facts.capacity --seeds 2
 """
@@ -34,7 +34,7 @@ PUBLISHED = 0.15  # facts for each parameter
 HEADS, D = 8, 8
 PLANS = {
     "smoke": FreshBatch(rates=(0.01,), steps=64, batch=64, check_every=32, tests=64),
-    "quick": FreshBatch(rates=(0.01,), steps=4096, hopeless=((1024, 0.3), (2048, 0.6))),
+    "quick": FreshBatch(rates=(0.003, 0.01), steps=4096, hopeless=((1024, 0.3), (2048, 0.6))),
     "paper": FreshBatch(hopeless=((4096, 0.3), (8192, 0.6))),
 }
 WIDTHS = {"smoke": (8, 11, 16), "quick": (11, 16, 22, 32), "paper": (11, 16, 22, 32)}
@@ -76,12 +76,12 @@ def facts_stored(record: Record) -> int:
     return len(task.of(turn(record)[0]).book(record.search.seed).known)
 
 
-Stored = Mapping[float, Sequence[float]]  # facts over seeds, by parameters
+Stored = dict[float, list[float]]  # facts over seeds, by parameters
 
 
 def by_shape(records: Sequence[Record], scaling: str = "R=S") -> dict[str, Stored]:
     """For each shape the facts stored, by parameters."""
-    found: dict[str, dict[float, list[float]]] = {}
+    found: dict[str, Stored] = {}
     for record in (r for r in records if r.search.task.scaling == scaling):  # type: ignore[union-attr]
         model = record.store
         alpha, beta = next(shape for shape in SHAPES["paper"] if model_of(shape, model.d) == model)

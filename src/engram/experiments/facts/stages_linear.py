@@ -150,6 +150,6 @@ def figure(records: Sequence[Record]) -> Any:
     (run,) = rows_of(records, STAGES, **RUN)
     sampled = [record for record in records if isinstance(record.spec, Train)]
     sweep = {sizes["S"]: rows_of(records, STAGES, **sizes)[0] for sizes in SWEEP}
-    times = {S: tuple(_half_time(rows, part) for part in ("relation", "subject")) for S, rows in sweep.items()}
+    times = {S: (_half_time(rows, "relation"), _half_time(rows, "subject")) for S, rows in sweep.items()}
     rates = {S: (relation_rate(16, 2), subject_rate(S, 16, 2)) for S in sweep}
     return linear_stages(run, sampled, times, rates, rate=0.1)

@@ -144,7 +144,7 @@ def bits(
 
     Stored are the SR log2 D bits of the book, less what 1 % of wrong answers may hide (Fano).
     """
-    task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.01,), steps=steps, check_every=min(128, steps))
+    task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.003, 0.01), steps=steps, check_every=min(128, steps))
     model = Factual(d=d, heads=heads, d_h=d_h, m=m, answers=task.answers)
     for draw in range(draws):
         own = seed + (draw << 32)

@@ -1,6 +1,6 @@
 """Facts written by hand: heads that filter and count (Theorem 3), heads that copy and an MLP that stores (Theorem 4).
 
-Attention only: d = 1024, heads of width 256 with 8 members each; an answer scores the number of sets A_s, A_r that it
+Attention only: d = 1024, heads of width 256 with 4 members each; an answer scores the number of sets A_s, A_r that it
 lies in. Attention and MLP: random features of degree (1, 1) with ReLU; the sizes are ours. Sphere embeddings,
 S = R = 16, D = 8: all 256 facts are asked for, each in a prompt with noise.
 
@@ -16,7 +16,7 @@ from engram.experiments import Scale
 from engram.experiments.memory import of_law
 from engram.records import Check, Claim, Measure, Record
 
-TIMES = "quick 20 s a seed, paper 1 min a seed on 2 cores"
+TIMES = "quick 6 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Theorems 3 and 4"
 CLAIMS = {
     "facts.attention-construction": "Attention alone recalls all facts; scores cluster at 2, 1 and 0.",
@@ -25,9 +25,9 @@ CLAIMS = {
 ATTENTION, HISTOGRAM, MLP = (f"learning.fact_construction.{name}" for name in ("of_attention", "histogram", "of_mlp"))
 BOOK = {"smoke": {"S": 4, "R": 4, "D": 2}, "quick": {"S": 16, "R": 16, "D": 8}, "paper": {"S": 16, "R": 16, "D": 8}}
 WIDTHS = {"smoke": (64, 128), "quick": (256, 512, 1024), "paper": (256, 512, 1024, 2048)}
-UNITS = {"smoke": (64, 128), "quick": (512, 1024, 2048, 4096), "paper": (512, 1024, 2048, 4096, 8192)}
-MEMBERS = {"smoke": 2, "quick": 8, "paper": 8}
-ENOUGH = {"smoke": (128, 128), "quick": (1024, 4096), "paper": (1024, 4096)}  # widths and units of the claims
+UNITS = {"smoke": (64, 128), "quick": (512, 1024, 2048, 4096, 8192), "paper": (512, 1024, 2048, 4096, 8192)}
+MEMBERS = {"smoke": 2, "quick": 4, "paper": 4}
+ENOUGH = {"smoke": (128, 128), "quick": (1024, 8192), "paper": (1024, 8192)}  # widths and units of the claims
 NONE = 1 / 1000  # less than one fact
 MLP_WIDTH = {"smoke": 64, "quick": 512, "paper": 512}
 
@@ -36,7 +36,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
     book, members = BOOK[scale], MEMBERS[scale]
     shapes = [book | {"d": d, "d_h": d // 4, "members": members} for d in WIDTHS[scale]]
     d = MLP_WIDTH[scale]
-    mlps = [book | {"d": d, "d_h": d // 4, "members": members // 2, "m": m} for m in UNITS[scale]]
+    mlps = [book | {"d": d, "d_h": d // 4, "members": members, "m": m} for m in UNITS[scale]]
     laws = [(ATTENTION, sizes) for sizes in shapes] + [(MLP, sizes) for sizes in mlps]
     found = [Check(law=law, sizes=sizes, seed=seed) for law, sizes in laws for seed in seeds]
     return [*found, Check(law=HISTOGRAM, sizes=shapes[WIDTHS[scale].index(ENOUGH[scale][0])], seed=0)]

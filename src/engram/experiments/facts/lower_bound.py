@@ -23,7 +23,7 @@ SHAPES = {
     "smoke": ({"S": 3, "R": 3, "D": 2, "T": 6, "d": 8, "heads": 2, "d_h": 4, "m": 8, "steps": 256},),
     "quick": tuple(
         {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": 8192}
-        for S, d in ((12, 16), (18, 24), (24, 32))
+        for S, d in ((10, 16), (15, 24), (20, 32))
     ),
     "paper": tuple(
         {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": 16384}

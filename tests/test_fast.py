@@ -182,7 +182,7 @@ def test_the_path_is_chosen_said_and_can_be_forced(home: Path) -> None:
     plan = Plan(optimiser=SGD(lr=0.1), steps=1, batch=1, trained=("E",))
     assert choose_path("auto", Simplified(), plan, "cpu") == "reference"
     assert choose_path("auto", Simplified(), plan.model_copy(update={"trained": ("W_F",)}), "cuda") == "reference"
-    with pytest.raises(EngramError, match="--path fast: needs Simplified on CPU"):
+    with pytest.raises(EngramError, match="--path fast: needs Simplified or Factual on CPU"):
         choose_path("fast", Simplified(), plan, "cpu")
     with pytest.raises(EngramError, match="allowed are auto, fast, reference"):
         choose_path("quick", Simplified(), plan, "cpu")

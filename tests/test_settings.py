@@ -79,7 +79,7 @@ def test_fields_set_otherwise_leave_plain_curves(
     home: Path, monkeypatch: pytest.MonkeyPatch, name: str, settings: dict[str, Any], figures: int
 ) -> None:
     """No claims, and a figure for each kind of training; a Check has no curves."""
-    monkeypatch.setattr(api, "_save", lambda figures: [Path(stem) for stem in figures])
+    monkeypatch.setattr(api, "save_figures", lambda figures: [Path(stem) for stem in figures])
     result = api.run(name, "smoke", settings=settings)
     trainings = [record for record in result.records if isinstance(record.spec, Train)]
     assert (result.claims, len(result.figures), len(trainings)) == ([], figures, figures)

@@ -167,7 +167,7 @@ def _fewest_levels(model: Factual, w: Weights, recalled: Callable[[Weights], flo
 
 
 def _rounded(W: Tensor, levels: int) -> Tensor:
-    return rounded(torch.atleast_2d(W), levels).view(W.shape) if W.abs().max() > 0 else W
+    return rounded(torch.atleast_2d(W)[None], levels).view(W.shape) if W.abs().max() > 0 else W
 
 
 def _efficiency(model: Factual, facts: int, D: int, levels: int, right: float) -> dict[str, float]:

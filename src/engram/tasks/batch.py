@@ -44,7 +44,7 @@ class Batch:
         ):
             raise EngramError(
                 f"{type(task).__name__}.sample: tokens must lie in 0 … N−1 = {task.N - 1}, "
-                f"and targets in 0 … {outputs - 1}"
+                f"targets must lie in 0 … {outputs - 1}"
             )
 
 

@@ -15,11 +15,12 @@ from engram.theory.overlaps import ENTRIES_AT_ONCE, problems
 
 Embeddings = Float[Tensor, "problems N d"]
 Matrices = Float[Tensor, "problems d d"]
+AnyMatrices = Float[Tensor, "problems rows columns"]
 KEPT = 0.99
 LEVELS = (2, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256)
 
 
-def rounded(W: Matrices, levels: int) -> Matrices:
+def rounded(W: AnyMatrices, levels: int) -> AnyMatrices:
     """W on `levels` (an even number) evenly spaced values from −max|W| to max|W|; zero is not among them."""
     step = 2 * W.abs().amax((-2, -1), keepdim=True) / (levels - 1)
     return ((W / step - 0.5).round() + 0.5) * step

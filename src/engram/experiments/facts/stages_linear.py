@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from engram.experiments import Scale
-from engram.learning import SGD, Plan
+from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import LinearHead
 from engram.records import Check, Claim, Measure, Record, Train
 from engram.records.files import Row
@@ -50,16 +50,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> list[Check | Train]:
 
 def _sampled(steps: int, seed: int) -> Train:
     task = Facts(**MAIN, dictionary="structured")
-    plan = Plan(
-        optimiser=SGD(lr=0.1),
-        steps=steps,
-        batch=1024,
-        trained=("w", "W"),
-        loss="answer",
-        probe_every=64,
-        attention_every=64,
-        snapshot_every=64,
-    )
+    plan = stages_plan(0.1, steps, ("w", "W"), every=64)
     return Train(task=task, model=LinearHead(answers=task.answers, alpha=ALPHA), plan=plan, seed=seed)
 
 

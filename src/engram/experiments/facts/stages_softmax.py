@@ -13,7 +13,7 @@ from math import log
 from typing import Any
 
 from engram.experiments import Scale
-from engram.learning import SGD, Plan
+from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import SoftmaxHead
 from engram.records import Claim, Measure, Record, Train
 from engram.tasks.facts import Facts
@@ -28,16 +28,7 @@ WIDTH, RATE = 512, 10.0
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
-    plan = Plan(
-        optimiser=SGD(lr=RATE),
-        steps=STEPS[scale],
-        batch=1024,
-        trained=("W_KQ", "W_OV"),
-        loss="answer",
-        probe_every=32,
-        attention_every=32,
-        snapshot_every=64,
-    )
+    plan = stages_plan(RATE, STEPS[scale], ("W_KQ", "W_OV"), every=32)
     return [Train(task=TASK, model=SoftmaxHead(answers=TASK.answers, d=WIDTH), plan=plan, seed=seed) for seed in seeds]
 
 

@@ -1,13 +1,14 @@
 // Factual recall by one layer of attention that is read at EOS (models/factual.py): exact loss, gradients and steps of Adam.
 //
-// The query is always that of EOS and nothing has a position, so attention scores are a table over the vocabulary and heads,
+// The query is always that of EOS and nothing has a position, so attention scores are a table over heads and the vocabulary,
 // values another, and a prompt is a bag of tokens (all of them, or their counts). What is left for a token of a prompt is one
-// exponential a head and one row of values; no key, query or value is ever computed for it.
+// entry of exp(S) a head and one row of values; no key, query or value is ever computed for it.
 //
-//   q = W_Q e_EOS      S[v, h] = e_v · W_K[h]ᵀ q_h / √d_h      G[v] = W_V e_v      o_h = Σ_t a_ht G[z_t]_h      x = W_O o
+//   q = W_Q e_EOS      S[h, v] = e_v · W_K[h]ᵀ q_h / √d_h      G[v] = W_V e_v      o_h = Σ_t a_ht G[z_t]_h      x = W_O o
 //   y = x + W_F ReLU(W_I x + b)                                logits = U y
 
 #include <limits>
+#include <numeric>
 
 #include "adam.h"
 
@@ -26,8 +27,6 @@ template <typename real> struct Prompts {
   const int32_t* tokens;
   const real* counts;
   const int32_t* answers;
-  int token(int prompt, int t, int L) const { return tokens ? tokens[(size_t)prompt * L + t] : t; }
-  real count(int prompt, int t, int L) const { return tokens ? real(1) : counts[(size_t)prompt * L + t]; }
 };
 
 template <typename real> struct Matrices {
@@ -43,18 +42,22 @@ template <typename real> struct Matrices {
         IT(transposed<real>(I, n.m, n.d)), FT(transposed<real>(F, n.m ? n.d : 0, n.hidden())) {}
 };
 
-// What attention needs to know of the vocabulary.
+// What attention needs to know of the vocabulary. X[h] = exp(S[h] − max S[h]).
 template <typename real> struct Tables {
-  Owned<real> q, a, S, G;  // a_h = W_K[h]ᵀ q_h / √d_h
-  Tables(const Sizes& n, const Matrix<real>& E, const Matrices<real>& w)
-      : q(1, n.read()), a(n.H, n.d), S(n.V, n.H), G(n.V, n.read()) {
+  Owned<real> q, a, S, X, G;  // a_h = W_K[h]ᵀ q_h / √d_h
+  Tables(const Sizes& n, const Matrix<real>& E, const Matrix<real>& ET, const Matrices<real>& w)
+      : q(1, n.read()), a(n.H, n.d), S(n.H, n.V), X(n.H, n.V), G(n.V, n.read()) {
     const real scale = 1 / std::sqrt(real(n.dh));
     for (int j = 0; j < n.read(); j++)
       for (int i = 0; i < n.d; i++) q[0][j] += w.Q[j][i] * E[n.V - 1][i];
     for (int j = 0; j < n.read(); j++)
       for (int i = 0; i < n.d; i++) a[j / n.dh][i] += scale * q[0][j] * w.K[j][i];
-    product(n.V, n.H, n.d, E.at, E.stride, 1, transposed<real>(a, n.H, n.d), S, false);
+    product(n.H, n.V, n.d, a.at, a.stride, 1, ET, S, false);
     product(n.V, n.read(), n.d, E.at, E.stride, 1, w.VT, G, false);
+    for (int h = 0; h < n.H; h++) {
+      const real top = *std::max_element(S[h], S[h] + n.V);
+      for (int v = 0; v < n.V; v++) X[h][v] = exponential(std::min(S[h][v] - top, real(0)));
+    }
   }
 };
 
@@ -64,7 +67,7 @@ template <typename real> struct Gradient {
   int right = 0;
   bool overflow = false;
   explicit Gradient(const Sizes& n)
-      : S(n.V, n.H), G(n.V, n.read()), O(n.d, n.read()), I(n.m, n.d), b(1, n.hidden()), F(n.m ? n.d : 0, n.hidden()) {}
+      : S(n.H, n.V), G(n.V, n.read()), O(n.d, n.read()), I(n.m, n.d), b(1, n.hidden()), F(n.m ? n.d : 0, n.hidden()) {}
   void clear() {
     S.clear(), G.clear(), O.clear(), I.clear(), b.clear(), F.clear();
     loss = right = 0, overflow = false;
@@ -75,36 +78,61 @@ template <typename real> struct Gradient {
   }
 };
 
-// to_h += a_h G_h for every head; `size` is the width of a head where it is known when compiling.
-template <typename real, int size> void weigh(const real* a, const real* G, real* to, int H, int dh) {
-  const int width = size ? size : dh;
-  for (int h = 0; h < H; h++)
-    for (int k = 0; k < width; k++) to[h * width + k] += a[h] * G[h * width + k];
-}
-// gain_h = back_h · G_h
-template <typename real, int size> void meet(const real* back, const real* G, real* gain, int H, int dh) {
-  const int width = size ? size : dh;
-  for (int h = 0; h < H; h++) {
-    real sum = 0;
-    for (int k = 0; k < width; k++) sum += back[h * width + k] * G[h * width + k];
-    gain[h] = sum;
-  }
-}
-template <typename real> struct HeadLoops {
-  void (*weigh)(const real*, const real*, real*, int, int);
-  void (*meet)(const real*, const real*, real*, int, int);
-  template <int size> static HeadLoops of() { return {::weigh<real, size>, ::meet<real, size>}; }
-  static HeadLoops chosen(int dh) {
+// One head over the L tokens z of a prompt; G and `to` begin at its first column.
+//   gather: to = Σ_t a_t G[z_t]      scatter: gain_t = back · G[z_t],  to[z_t] += a_t back
+template <typename real> struct Head {
+  void (*gather)(const int32_t* z, int L, const real* a, const real* G, int stride, real* to, int dh);
+  void (*scatter)(const int32_t* z, int L, const real* a, const real* back, const real* G, real* to, int stride, real* gain, int dh);
+
+  static Head chosen(int dh) {
     switch (dh) {
-      case 1: return of<1>();
-      case 2: return of<2>();
-      case 3: return of<3>();
-      case 4: return of<4>();
-      case 5: return of<5>();
-      case 6: return of<6>();
-      case 8: return of<8>();
-      case 16: return of<16>();
-      default: return of<0>();
+      case 1: return {gather_as<1>, scatter_as<1>};
+      case 2: return {gather_as<2>, scatter_as<2>};
+      case 4: return {gather_as<4>, scatter_as<4>};
+      case 8: return {gather_as<8>, scatter_as<8>};
+      case 16: return {gather_as<16>, scatter_as<16>};
+      default: return {gather_any, scatter_any};
+    }
+  }
+  static void gather_any(const int32_t* z, int L, const real* __restrict a, const real* __restrict G, int stride, real* __restrict to, int dh) {
+    std::fill(to, to + dh, real(0));
+    for (int s = 0; s < L; s++)
+      for (int k = 0; k < dh; k++) to[k] += a[s] * G[(size_t)z[s] * stride + k];
+  }
+  static void scatter_any(const int32_t* z, int L, const real* __restrict a, const real* __restrict back, const real* __restrict G, real* __restrict to, int stride,
+                          real* __restrict gain, int dh) {
+    for (int s = 0; s < L; s++) {
+      const size_t row = (size_t)z[s] * stride;
+      gain[s] = 0;
+      for (int k = 0; k < dh; k++) gain[s] += back[k] * G[row + k], to[row + k] += a[s] * back[k];
+    }
+  }
+  // A head whose width is known when compiling is one vector: left alone, the compiler turns to vectors of tokens, with slow gathers.
+  template <int size> struct Vector {
+    typedef real type __attribute__((vector_size(size * sizeof(real)), aligned(sizeof(real)), may_alias));
+  };
+  template <int size> static void gather_as(const int32_t* z, int L, const real* a, const real* G, int stride, real* to, int) {
+    using V = typename Vector<size>::type;
+    V even{}, odd{};  // two sums, so that one need not wait for the other
+    int s = 0;
+    for (; s + 1 < L; s += 2) {
+      even += a[s] * *(const V*)(G + (size_t)z[s] * stride);
+      odd += a[s + 1] * *(const V*)(G + (size_t)z[s + 1] * stride);
+    }
+    if (s < L) even += a[s] * *(const V*)(G + (size_t)z[s] * stride);
+    *(V*)to = even + odd;
+  }
+  template <int size>
+  static void scatter_as(const int32_t* z, int L, const real* a, const real* back, const real* G, real* to, int stride, real* gain, int) {
+    using V = typename Vector<size>::type;
+    const V from = *(const V*)back;
+    for (int s = 0; s < L; s++) {
+      const size_t row = (size_t)z[s] * stride;
+      const V products = from * *(const V*)(G + row);
+      *(V*)(to + row) += a[s] * from;
+      real sum = 0;
+      for (int k = 0; k < size; k++) sum += products[k];
+      gain[s] = sum;
     }
   }
 };
@@ -113,13 +141,20 @@ template <typename real> struct Worker {
   const Sizes& n;
   const Matrix<real>&U, &UT;
   Gradient<real> g;
-  HeadLoops<real> heads;
-  Owned<real> o, x, hid, y, l, dy, dhid, dx, dout, a, gain, most, total;
+  Head<real> head;
+  Owned<real> o, x, hid, y, l, dy, dhid, dx, dout;
+  std::vector<real> a, gain;   // a of every prompt of a block, head and token
+  std::vector<int32_t> every;  // the whole vocabulary: the tokens of prompts that are counted
 
   Worker(const Sizes& n, const Matrix<real>& U, const Matrix<real>& UT)
-      : n(n), U(U), UT(UT), g(n), heads(HeadLoops<real>::chosen(n.dh)), o(TOGETHER, n.read()), x(TOGETHER, n.d), hid(TOGETHER, n.hidden()), y(TOGETHER, n.d), l(TOGETHER, n.A),
-        dy(TOGETHER, n.d), dhid(TOGETHER, n.hidden()), dx(TOGETHER, n.d), dout(TOGETHER, n.read()), a(TOGETHER * n.L, n.H), gain(n.L, n.H),
-        most(1, n.H), total(1, n.H) {}
+      : n(n), U(U), UT(UT), g(n), head(Head<real>::chosen(n.dh)), o(TOGETHER, n.read()), x(TOGETHER, n.d), hid(TOGETHER, n.hidden()), y(TOGETHER, n.d),
+        l(TOGETHER, n.A), dy(TOGETHER, n.d), dhid(TOGETHER, n.hidden()), dx(TOGETHER, n.d), dout(TOGETHER, n.read()),
+        a((size_t)TOGETHER * n.H * n.L), gain(n.L), every(n.V) {
+    std::iota(every.begin(), every.end(), 0);
+  }
+  const int32_t* tokens(const Prompts<real>& prompts, int prompt) const {
+    return prompts.tokens ? prompts.tokens + (size_t)prompt * n.L : every.data();
+  }
 
   void pass(const Prompts<real>& prompts, const Matrices<real>& w, const Tables<real>& t, int first, int last, bool learn) {
     g.clear();
@@ -127,7 +162,6 @@ template <typename real> struct Worker {
   }
 
   void block(const Prompts<real>& prompts, const Matrices<real>& w, const Tables<real>& t, int first, int rows, bool learn) {
-    o.clear();
     for (int i = 0; i < rows; i++) attend(prompts, t, first + i, i);
     product(rows, n.d, n.read(), o.at, o.stride, 1, w.OT, x, false);
     read(w, rows);
@@ -179,9 +213,7 @@ template <typename real> struct Worker {
     }
     real largest = row[0], sum = 0;
     for (int k = 1; k < n.A; k++) largest = std::max(largest, row[k]);
-    int top = 0;
-    while (top < n.A - 1 && row[top] != largest) top++;
-    g.right += top == answer;
+    g.right += row[answer] == largest && std::find(row, row + answer, largest) == row + answer;  // the first of equals
     const real own = row[answer] - largest;
     for (int k = 0; k < n.A; k++) row[k] = exponential(row[k] - largest);
     for (int k = 0; k < n.A; k++) sum += row[k];
@@ -192,58 +224,58 @@ template <typename real> struct Worker {
     row[answer] -= real(1) / n.B;
   }
 
-  // o_h = Σ_t a_ht G[z_t]_h, where a_h is the softmax of S[z_t, h] over the prompt; a token counts as often as it comes.
+  // o_h = Σ_t a_ht G[z_t]_h, where a_h is the softmax of S[h, z_t] over the prompt; a token counts as often as it comes.
   void attend(const Prompts<real>& prompts, const Tables<real>& t, int prompt, int i) {
-    real *top = most[0], *sum = total[0];
-    std::fill(top, top + n.H, std::numeric_limits<real>::lowest());
-    std::fill(sum, sum + n.H, real(0));
-    for (int s = 0; s < n.L; s++) {
-      const real* score = t.S[prompts.token(prompt, s, n.L)];
-      if (prompts.count(prompt, s, n.L) > 0)
-        for (int h = 0; h < n.H; h++) top[h] = std::max(top[h], score[h]);
-    }
-    for (int s = 0; s < n.L; s++) {
-      real* to = a[i * n.L + s];
-      const real count = prompts.count(prompt, s, n.L);
-      const real* score = t.S[prompts.token(prompt, s, n.L)];
-      for (int h = 0; h < n.H; h++) to[h] = count * exponential(std::min(score[h] - top[h], real(0)));
-      for (int h = 0; h < n.H; h++) sum[h] += to[h];
-    }
-    for (int h = 0; h < n.H; h++) sum[h] = 1 / sum[h];
-    for (int s = 0; s < n.L; s++) {
-      real* to = a[i * n.L + s];
-      for (int h = 0; h < n.H; h++) to[h] *= sum[h];
-      heads.weigh(to, t.G[prompts.token(prompt, s, n.L)], o[i], n.H, n.dh);
+    const int32_t* z = tokens(prompts, prompt);
+    const real* count = prompts.tokens ? nullptr : prompts.counts + (size_t)prompt * n.L;
+    for (int h = 0; h < n.H; h++) {
+      real* share = &a[((size_t)i * n.H + h) * n.L];
+      real sum = take(t.X[h], z, count, share);
+      if (sum < std::sqrt(std::numeric_limits<real>::min())) sum = far(t.S[h], z, count, share);
+      for (int s = 0; s < n.L; s++) share[s] /= sum;
+      head.gather(z, n.L, share, t.G.at + h * n.dh, t.G.stride, o[i] + h * n.dh, n.dh);
     }
   }
+  real take(const real* X, const int32_t* z, const real* count, real* share) const {
+    real sum = 0;
+    for (int s = 0; s < n.L; s++) share[s] = X[z[s]];
+    if (count)
+      for (int s = 0; s < n.L; s++) share[s] *= count[s];
+    for (int s = 0; s < n.L; s++) sum += share[s];
+    return sum;
+  }
+  // All tokens of this prompt score so far below the best of the vocabulary that their X are too small: once more from S.
+  real far(const real* S, const int32_t* z, const real* count, real* share) const {
+    real top = std::numeric_limits<real>::lowest(), sum = 0;
+    for (int s = 0; s < n.L; s++)
+      if (!count || count[s] > 0) top = std::max(top, S[z[s]]);
+    for (int s = 0; s < n.L; s++) sum += share[s] = (count ? count[s] : real(1)) * exponential(std::min(S[z[s]] - top, real(0)));
+    return sum;
+  }
 
-  // Back through o to the tables: ∇S[z_t, h] += a_ht (gain_ht − Σ a gain), ∇G[z_t]_h += a_ht do_h.
+  // Back through o to the tables: ∇S[h, z_t] += a_ht (gain_ht − Σ a gain), ∇G[z_t]_h += a_ht do_h.
   void unattend(const Prompts<real>& prompts, const Tables<real>& t, int prompt, int i) {
-    real* mean = total[0];
-    std::fill(mean, mean + n.H, real(0));
-    for (int s = 0; s < n.L; s++) {
-      const int z = prompts.token(prompt, s, n.L);
-      const real* share = a[i * n.L + s];
-      heads.meet(dout[i], t.G[z], gain[s], n.H, n.dh);
-      for (int h = 0; h < n.H; h++) mean[h] += share[h] * gain[s][h];
-      heads.weigh(share, dout[i], g.G[z], n.H, n.dh);
-    }
-    for (int s = 0; s < n.L; s++) {
-      real* to = g.S[prompts.token(prompt, s, n.L)];
-      const real* share = a[i * n.L + s];
-      for (int h = 0; h < n.H; h++) to[h] += share[h] * (gain[s][h] - mean[h]);
+    const int32_t* z = tokens(prompts, prompt);
+    for (int h = 0; h < n.H; h++) {
+      const real* share = &a[((size_t)i * n.H + h) * n.L];
+      const int column = h * n.dh;
+      head.scatter(z, n.L, share, dout[i] + column, t.G.at + column, g.G.at + column, g.G.stride, gain.data(), n.dh);
+      real mean = 0;
+      for (int s = 0; s < n.L; s++) mean += share[s] * gain[s];
+      real* to = g.S[h];
+      for (int s = 0; s < n.L; s++) to[z[s]] += share[s] * (gain[s] - mean);
     }
   }
 };
 
 template <typename real> struct Layer {
   const Sizes n;
-  const Owned<real> E, U, UT;
+  const Owned<real> E, ET, U, UT;
   std::vector<Worker<real>> workers;
   Owned<real> gQ, gK, gV;
 
   Layer(const Sizes& n, const real* e, const real* u)
-      : n(n), E(e, n.V, n.d), U(u, n.A, n.d), UT(transposed<real>(U, n.A, n.d)), gQ(n.read(), n.d),
+      : n(n), E(e, n.V, n.d), ET(transposed<real>(E, n.V, n.d)), U(u, n.A, n.d), UT(transposed<real>(U, n.A, n.d)), gQ(n.read(), n.d),
         gK(n.read(), n.d), gV(n.read(), n.d) {
     workers.reserve(n.threads);
     for (int i = 0; i < n.threads; i++) workers.emplace_back(this->n, U, UT);
@@ -252,7 +284,7 @@ template <typename real> struct Layer {
   // Loss, right answers, and (if wanted) gradients of one batch; the latter lie in workers[0].g and gQ, gK, gV.
   const Gradient<real>& pass(const Prompts<real>& prompts, const real* weights, bool learn) {
     const Matrices<real> w(n, weights);
-    const Tables<real> t(n, E, w);
+    const Tables<real> t(n, E, ET, w);
     const auto share = [&](int i) {
       workers[i].pass(prompts, w, t, (int)((int64_t)n.B * i / n.threads), (int)((int64_t)n.B * (i + 1) / n.threads), learn);
     };
@@ -274,7 +306,7 @@ template <typename real> struct Layer {
   void chain(const Matrices<real>& w, const Tables<real>& t, const Gradient<real>& g) {
     product(n.read(), n.d, n.V, g.G.at, 1, g.G.stride, E, gV, false);
     Owned<real> c(n.H, n.d);
-    product(n.H, n.d, n.V, g.S.at, 1, g.S.stride, E, c, false);
+    product(n.H, n.d, n.V, g.S.at, g.S.stride, 1, E, c, false);
     const real scale = 1 / std::sqrt(real(n.dh));
     for (int j = 0; j < n.read(); j++) {
       const real* of = c[j / n.dh];

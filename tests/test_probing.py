@@ -20,7 +20,7 @@ from engram.probes.edges import masses
 from engram.probing import LOOKS, TEST_SEQUENCES, unseen
 from engram.records import Train
 from engram.records.encode import build, decode, digest_of, encode
-from engram.records.spec import with_settings
+from engram.records.settings import with_settings
 from engram.tasks import Batch, Bigram
 from engram.values import Value
 

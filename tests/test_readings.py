@@ -18,8 +18,9 @@ from engram.records import Check, Claim, Measure, Record, Spec
 from engram.records.encode import encode
 from engram.records.files import line_of, sha256
 from engram.records.readings import birth, fallen, late_mean, mean_between, mean_difference, reached, value_at
+from engram.records.settings import all_with_settings, parse_settings
 from engram.records.shelf import all_records
-from engram.records.spec import all_with_settings, parse_settings, run_id
+from engram.records.spec import run_id
 
 
 def record_of(home: Path, seed: int, curves: dict[str, list[float]]) -> Record:

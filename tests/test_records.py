@@ -31,8 +31,8 @@ from engram.records.encode import encode
 from engram.records.files import line_of
 from engram.records.pack import pack
 from engram.records.record import walk
+from engram.records.settings import with_settings
 from engram.records.shelf import all_records, find, overview, remove
-from engram.records.spec import with_settings
 from engram.tasks import Batch, Bigram
 
 Tiny = Callable[..., Train]

@@ -11,8 +11,8 @@ from engram.errors import EngramError
 from engram.experiments import find
 from engram.models import Layer, Transformer
 from engram.records import Check, Spec, Train
+from engram.records.settings import all_with_settings, with_settings
 from engram.records.shelf import all_records
-from engram.records.spec import all_with_settings, with_settings
 
 
 def test_whole_numbers_count_into_tuples(tiny: Callable[..., Train]) -> None:

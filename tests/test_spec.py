@@ -16,7 +16,8 @@ from engram.learning import SGD, Adam, Plan
 from engram.models import Simplified, Transformer
 from engram.records import Check, Train
 from engram.records.encode import build, decode, digest_of, encode, explain
-from engram.records.spec import parse_settings, run_id, with_settings
+from engram.records.settings import parse_settings, with_settings
+from engram.records.spec import run_id
 from engram.tasks import Bigram
 from engram.values import Value
 

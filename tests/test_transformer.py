@@ -17,8 +17,9 @@ from engram.models import Layer, Simplified, Transformer, Weights
 from engram.models.trace import Architecture, Trace
 from engram.records import Record, Train
 from engram.records.encode import build
+from engram.records.settings import with_settings
 from engram.records.shelf import find
-from engram.records.spec import run_id, with_settings
+from engram.records.spec import run_id
 from engram.tasks import Bigram
 
 TASK = Bigram(K=3, T=24)

@@ -22,8 +22,9 @@ from engram.records import Record, Spec, Train
 from engram.records.compare import first_mismatch
 from engram.records.encode import digest_of
 from engram.records.files import COMMITTED, home, replace, writing_to
+from engram.records.settings import all_with_settings
 from engram.records.shelf import all_records, find
-from engram.records.spec import all_with_settings, run_id
+from engram.records.spec import run_id
 
 Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
 

@@ -116,7 +116,7 @@ def run(
         Fields of the Spec to set otherwise: --set task.K=3 plan.optimiser.lr=0.1
     """
     from engram import api
-    from engram.records.spec import parse_settings
+    from engram.records.settings import parse_settings
     from engram.show.tables import print_claims, print_rows
 
     if engine != "local":

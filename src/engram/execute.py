@@ -12,25 +12,24 @@ from typing import Any
 import torch
 
 from engram.errors import EngramError, Interrupted
-from engram.learning import PATHS, Diverged, FreshBatch, FullBatch, Moment, choose_path, train
+from engram.learning import Diverged, FreshBatch, FullBatch, Moment, choose_path
 from engram.learning.bisection import bisection
+from engram.learning.events import Reset
 from engram.learning.fact_search import learned
 from engram.learning.paths import STORE_PATHS, search_path
 from engram.learning.planted_steps import planted
 from engram.learning.stores import written
-from engram.models import Weights
 from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Written
-from engram.probing import probe
 from engram.records import Check, Record, Search, Spec, Train
 from engram.records.files import Row
-from engram.records.record import initial_weights
 from engram.records.spec import run_id
 from engram.records.writer import Writer
 from engram.tasks.association import Association, Problem
 from engram.tasks.facts import FactsOfSize
 from engram.tasks.planted import PlantedToken
+from engram.training import Standing, measured_steps
 
 
 def execute(
@@ -40,10 +39,12 @@ def execute(
     on_row: Callable[[Row], None] = lambda row: None,
     stop: Callable[[], bool] = lambda: False,
     path: str = "auto",
+    on_moment: Callable[[Writer, Moment], None] = lambda writer, moment: None,
 ) -> Record:
     """Run a Spec to its end and return its Record: reused if finished, resumed if part-done.
 
     `on_row` sees every row, stored ones first; when `stop` says so, the run is saved and Interrupted is raised.
+    `on_moment` sees every step of a training with its weights, and may keep more of it than a record must have.
     """
     record = Record(home / run_id(spec))
     if record.ended is not None:
@@ -55,7 +56,7 @@ def execute(
         for row in Record(record.folder).rows:
             on_row(row)
         if isinstance(spec, Train):
-            _train(spec, writer, device, chosen, on_row, stop)
+            _train(spec, writer, device, chosen, on_row, stop, on_moment)
         elif isinstance(spec, Search):
             _search(spec, writer, chosen, on_row, stop)
         else:
@@ -107,11 +108,12 @@ def _train(
     path: str,
     on_row: Callable[[Row], None],
     stop: Callable[[], bool],
+    on_moment: Callable[[Writer, Moment], None],
 ) -> None:
-    snapshots = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
-    snapshots |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()
+    snapshots = _snapshots(spec)
+    start = Standing(writer.step, writer.state, writer.events)
     try:
-        for moment, row in measured_steps(spec, device, path, writer.step, writer.state):
+        for moment, row in measured_steps(spec, device, path, start, Record(writer.folder).snapshot):
             if stop():
                 writer.save(moment.step, moment.state)
                 raise Interrupted([writer.record.id], moment.step)
@@ -120,25 +122,17 @@ def _train(
             on_row(row)
             if moment.step in snapshots:
                 writer.snapshot(moment.step, moment.weights)
+            on_moment(writer, moment)
     except Diverged as error:
         writer.end(str(error))
         raise EngramError(f"run {writer.record.id}: {error}") from None
 
 
-def measured_steps(
-    spec: Train, device: str = "cpu", path: str = "reference", start: int = 0, state: Weights | None = None
-) -> Iterator[tuple[Moment, Row]]:
-    """Every step of a training with its row: loss and accuracy of the fresh batch, and the probes that are due."""
-    w, moments = _state(spec, state or {}, device)
-    for moment in train(spec.task, spec.model, spec.plan, spec.seed, w, PATHS[path], start, moments):
-        yield moment, {"step": moment.step} | moment.metrics | probe(spec, moment.step, w, PATHS[path])
-
-
-def _state(spec: Train, stored: Weights, device: str) -> tuple[Weights, Weights]:
-    """Weights and optimiser averages: first values, overlaid by what was stored."""
-    weights = {key.removeprefix("weights/"): value for key, value in stored.items() if key.startswith("weights/")}
-    moments = {key: value.to(device) for key, value in stored.items() if not key.startswith("weights/")}
-    return {name: value.to(device) for name, value in (initial_weights(spec) | weights).items()}, moments
+def _snapshots(spec: Train) -> set[int]:
+    """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where something happens, and what the plan asks for."""
+    steps = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
+    steps |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()
+    return steps | {event.step for event in spec.events} | {e.to for e in spec.events if isinstance(e, Reset)}
 
 
 def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:

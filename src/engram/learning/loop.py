@@ -1,6 +1,6 @@
 """The training loop: a generator that shows every step before it is taken, and can begin at any stored one."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from math import isfinite
 
@@ -48,15 +48,18 @@ def train(
     gradients: Gradients,
     start: int = 0,
     moments: Weights | None = None,
-) -> Iterator[Moment]:
+    until: int | None = None,
+) -> Generator[Moment, None, Weights]:
     """Yields steps start … plan.steps; the last one only measures. `w` is changed in place between yields.
+
+    Given `until`, it ends before that step is measured. Returned are the optimiser's averages at the end.
 
     Batch t depends on (task, seed, t) only, so beginning at `start` with the state stored there
     gives the same numbers as never having stopped.
     """
     optimiser = plan.optimiser.over([w[name] for name in plan.trained])
     _restore(optimiser, plan, w, moments or {})
-    for step in range(start, plan.steps + 1):
+    for step in range(start, plan.steps + 1 if until is None else until):
         batch = task.sample(seed, step, plan.batch)
         batch.check(task, plan.batch, plan.loss)
         names = plan.trained_at(step) if step < plan.steps else ()
@@ -68,6 +71,7 @@ def train(
             w[name].grad = measured.gradients.get(name)
         if step < plan.steps:
             optimiser.step()
+    return _moments(optimiser, plan, w)
 
 
 def _moments(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights) -> Weights:

@@ -17,6 +17,7 @@ from pydantic import Field
 from torch import Tensor
 
 from engram.embeddings import Law, directions
+from engram.errors import EngramError
 from engram.models.trace import Trace, Weights
 from engram.values import Value
 
@@ -65,6 +66,13 @@ class Simplified(Value):
             x2 = x2 + written["W_F"]
         scores, attention = (scores1[:, None], scores2[:, None]), (attention1[:, None], attention2[:, None])
         return Trace(written, scores, attention, x2, x2 @ w["U"].T)
+
+    def without(self, w: Weights, head: tuple[int, int]) -> Weights:
+        """Weights in which a head, as (layer, 1), writes nothing."""
+        if head not in ((1, 1), (2, 1)):
+            raise EngramError(f"without: no head {head}; allowed: (1, 1), (2, 1)")
+        name = f"W_O{head[0]}"
+        return w | {name: torch.zeros_like(w[name])} if name in w else w
 
     def _head(
         self, x: Float[Tensor, "B T d"], W_K: Tensor, W_V: Tensor, W_O: Tensor

@@ -144,9 +144,11 @@ class Transformer(Value):
             raise EngramError(f"{what}: no head {head}; allowed: {', '.join(map(str, self.heads()))}")
 
     def without(self, w: Weights, head: Head) -> Weights:
-        """Weights in which one head writes nothing: its columns of W_O are zero."""
+        """Weights in which one head writes nothing: its columns of W_O are zero. The same of gradients."""
         self._known("without", head)
         (i, h), d_h = head, self.d // self.layers[head[0] - 1].heads
+        if f"W_O{i}" not in w:
+            return w
         W_O = w[f"W_O{i}"].clone()
         W_O[:, (h - 1) * d_h : h * d_h] = 0
         return w | {f"W_O{i}": W_O}

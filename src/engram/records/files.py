@@ -6,6 +6,7 @@ rows.jsonl           one line a step, no clock in it
 timing.jsonl         seconds of training up to each row
 state.safetensors    trained weights and optimiser, replaced atomically
 snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end, and where the plan asks for more
+states/              states that stay, of runs that may be forked (the lab)
 code/                the user's files whose classes the Spec names
 digest.json          written last: how the run ended and the SHA-256 of spec and rows
 lock                 held by the one process that writes
@@ -63,15 +64,16 @@ def corrupt(folder: Path, what: str) -> EngramError:
     )
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Write all of it or nothing: a reader sees the old file or the new one."""
+def replace(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write all of it or nothing: a reader sees the old file or the new one; durable: after a power cut, too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         part.replace(path)
     finally:
         with suppress(OSError):

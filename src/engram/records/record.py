@@ -18,6 +18,7 @@ from engram.records import files
 from engram.records.encode import Code, decode, encode
 from engram.records.files import Row, corrupt
 from engram.records.spec import Check, Search, Spec, Train, run_id
+from engram.records.steering import muted
 from engram.values import Value
 
 
@@ -148,8 +149,13 @@ class Record:
         if not steps or (step is not None and step not in steps):
             raise EngramError(f"record {self.id} has no weights of step {step}; stored steps: {steps}")
         w = initial_weights(spec)
-        stored = self.tensors(f"snapshots/{steps[-1] if step is None else step:06d}.safetensors")
-        return Model(spec.model, w | {name: tensor.to(w[name].dtype) for name, tensor in stored.items()})
+        stored = self.snapshot(steps[-1] if step is None else step)
+        w |= {name: tensor.to(w[name].dtype) for name, tensor in stored.items()}
+        return Model(spec.model, muted(spec, w, steps[-1] if step is None else step))
+
+    def snapshot(self, step: int) -> Weights:
+        """The trained weights at a stored step, as they were kept."""
+        return self.tensors(f"snapshots/{step:06d}.safetensors")
 
     def tensors(self, name: str) -> Weights:
         content = files.read(self.folder, name)

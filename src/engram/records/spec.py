@@ -2,23 +2,24 @@
 
 import importlib
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from math import log, log1p, log2
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, InstanceOf, model_validator
 
-from engram.errors import EngramError, did_you_mean
+from engram.errors import did_you_mean
 from engram.learning import FreshBatch, FullBatch, Plan
+from engram.learning.events import AnyEvent
 from engram.models import Transformer
 from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Learner, Written, learns
 from engram.models.trace import Architecture
 from engram.probes.recall import two_layers
-from engram.records.encode import TAGS, decode, digest_of, encode, user_code
+from engram.records import steering
+from engram.records.encode import TAGS, digest_of
 from engram.tasks import Association, Bigram, Task
 from engram.tasks.facts import FactsOfSize, FactTask
 from engram.tasks.planted import PlantedToken
@@ -28,13 +29,15 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Train(Value):
-    """One training: a task, a model, a plan, a seed; and tasks on which it is tested but never trained, by name."""
+    """One training: a task, a model, a plan, a seed; tasks on which it is tested but never trained, by name; and what
+    happens to it on the way (engram.learning.events), in the order of steps."""
 
     task: InstanceOf[Task]
     model: InstanceOf[Architecture]
     plan: Plan
     seed: Seed = 0
     tests: dict[str, InstanceOf[Task]] = {}
+    events: tuple[AnyEvent, ...] = ()
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "Train":
@@ -58,6 +61,7 @@ class Train(Value):
             raise ValueError(f"model.answers: {given}, but the task has {answers or 'no'} answers to choose from")
         if isinstance(self.task, FactTask) and self.plan.loss != "answer":
             raise ValueError(f"plan.loss: {self.plan.loss!r}; of facts only the answer is asked for: loss='answer'")
+        steering.check(self)
         return self
 
     def _suits(self, probe: str) -> None:
@@ -203,70 +207,3 @@ def _known(field: str, given: str, allowed: tuple[str, ...]) -> None:
 def run_id(spec: Spec) -> str:
     """A name a person can read, ending in ten digits of the hash."""
     return f"{spec.title}-s{spec.seed}-{digest_of(spec)[:10]}"
-
-
-def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
-    """The Spec with dotted fields replaced: {"task.K": 3, "model.layers.0.heads": 2}; without any, the Spec itself."""
-    if not settings:
-        return spec
-    data = encode(spec)
-    for path, value in settings.items():
-        _set(data, path.split("."), value, path)
-    return decode(data, user_code(spec))
-
-
-def all_with_settings(specs: Sequence[Spec], settings: dict[str, Any]) -> list[Spec]:
-    """Each setting goes to the Specs that have its field; one that none has is refused where it led furthest."""
-    known = {path: [len(_way(encode(spec), path.split("."))) for spec in specs] for path in settings}
-    return [
-        with_settings(spec, {path: settings[path] for path, parts in known.items() if parts[i] == max(parts)})
-        for i, spec in enumerate(specs)
-    ]
-
-
-def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
-    """task.K=3 … as a dict; values are JSON, or else plain words."""
-    settings = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not (name and equals):
-            raise EngramError(f"--set {word!r}: write FIELD=VALUE, as in --set task.K=3")
-        try:
-            settings[name] = json.loads(text)
-        except json.JSONDecodeError:
-            settings[name] = text
-    return settings
-
-
-def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:
-    """A whole number counts into a tuple, from 0. A class that has no such field says so itself."""
-    if set(path) & set(TAGS):
-        raise EngramError(f"--set {whole}: this is no field of a Spec")
-    way = _way(data, path)
-    holder = way[len(path) - 1] if len(way) >= len(path) else None
-    if isinstance(holder, dict):
-        holder[path[-1]] = value
-    elif isinstance(holder, list) and len(way) > len(path):
-        holder[int(path[-1])] = value
-    else:
-        known, last = path[: len(way) - 1], _inside(way[-1])
-        where = f"allowed in {'.'.join(known)}" if known else "allowed first parts"
-        hint = did_you_mean(path[len(known)], last)
-        raise EngramError(f"--set {whole}: no such field; {hint}{where}: {', '.join(last) or 'nothing'}")
-
-
-def _way(data: Any, path: Sequence[str]) -> list[Any]:
-    """Everything that a dotted name leads through, as far as it leads: first the whole."""
-    way = [data]
-    for part in path:
-        if part not in _inside(way[-1]):
-            break
-        way.append(_inside(way[-1])[part])
-    return way
-
-
-def _inside(data: Any) -> dict[str, Any]:
-    """What `encode` wrote, part by part: the fields of a class, the keys of a dict, the places of a tuple."""
-    if isinstance(data, list):
-        return {str(place): part for place, part in enumerate(data)}
-    return {name: part for name, part in data.items() if name not in TAGS} if isinstance(data, dict) else {}

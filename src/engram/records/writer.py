@@ -17,7 +17,7 @@ from engram.records import files
 from engram.records.encode import encode, refuse_if_unreadable, user_code
 from engram.records.files import Row, corrupt, writing_to
 from engram.records.record import Record
-from engram.records.spec import Search, Spec, run_id
+from engram.records.spec import Search, Spec, Train, run_id
 
 SECONDS_BETWEEN_STATES = 20.0
 
@@ -30,7 +30,7 @@ class Writer:
         self.spec, self.env = spec, env
         self.record = Record(self.folder)
         self.sealed = False
-        self.step, self.state = 0, {}
+        self.step, self.state, self.events = 0, {}, 0
         self._seconds_before = 0.0
 
     def __enter__(self) -> "Writer":
@@ -81,7 +81,8 @@ class Writer:
         if state.exists():
             self.state = self.record.tensors(state.name)
             with safe_open(str(state), "pt") as tensors:
-                self.step = int(tensors.metadata()["step"])
+                about = tensors.metadata()
+            self.step, self.events = int(about["step"]), int(about.get("events", 0))
         rows = self._kept_lines("rows.jsonl")
         if len(rows) < self.step:
             raise corrupt(self.folder, f"rows.jsonl ends at row {len(rows)} but the state is of step {self.step}")
@@ -118,9 +119,14 @@ class Writer:
         file.write(files.line_of(row))
         file.flush()
 
-    def snapshot(self, step: int, weights: Weights) -> None:
+    def snapshot(self, step: int, weights: Weights, durable: bool = True) -> None:
         with writing_to(self.folder):
-            files.replace(self.folder / "snapshots" / f"{step:06d}.safetensors", tensor_bytes(weights))
+            files.replace(self.folder / "snapshots" / f"{step:06d}.safetensors", tensor_bytes(weights), durable)
+
+    def checkpoint(self, step: int, state: Weights) -> None:
+        """A state that stays: from here the training can be taken elsewhere."""
+        with writing_to(self.folder):
+            files.replace(self.folder / "states" / f"{step:06d}.safetensors", self._state(step, state), durable=False)
 
     def save_if_due(self, step: int, state: Weights) -> None:
         if time.monotonic() - self._saved > SECONDS_BETWEEN_STATES:
@@ -130,8 +136,13 @@ class Writer:
         """State before step `step`; rows up to there are on disk first."""
         with writing_to(self.folder):
             os.fsync(self._rows.fileno())
-            files.replace(self.folder / "state.safetensors", tensor_bytes(state, {"step": str(step)}))
+            files.replace(self.folder / "state.safetensors", self._state(step, state))
         self._saved = time.monotonic()
+
+    def _state(self, step: int, state: Weights) -> bytes:
+        """With the number of events that have happened: a fork may have one more at this very step."""
+        events = self.spec.events if isinstance(self.spec, Train) else ()
+        return tensor_bytes(state, {"step": str(step), "events": str(sum(event.step <= step for event in events))})
 
     def end(self, how: str) -> None:
         """Seal the record: how it ended, and the digests of what was asked and what came."""

@@ -1,0 +1,152 @@
+"""What the page and the server say to each other (docs/lab-protocol.md is written from here).
+
+The page sends JSON: what it wants to see (`view`, the latest wins), questions, and commands. The server sends JSON
+(`"t"` names the kind) and binary frames:
+
+    u32 length of the header | header, JSON, padded to 4 bytes | values, row by row, little-endian
+
+A frame of dtype u8 holds q = 0 … 255 for the value lo + q (hi − lo) / 255; f4 holds the values themselves.
+"""
+
+import json
+import struct
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from engram.errors import EngramError
+
+VERSION = 1
+LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
+Name = Annotated[str, Field(max_length=200)]
+Step = Annotated[int, Field(ge=0, le=10**9)]
+Id = Annotated[int, Field(ge=0, le=2**31)]
+Token = Annotated[int, Field(ge=0, le=2**20)]
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class View(Message):
+    """What a page shows: of this run, at this step (None: the newest), these pictures.
+
+    pictures   memory:W_O2 (in its association basis) · raw:W_O2 (entries) · attention:2.1 (layer.head, on `tokens`)
+    minus      a step whose picture is subtracted
+    tokens     the sequence of attention pictures; None: one of the task's own
+    ablate     heads, as [layer, head], that write nothing in attention pictures and predictions
+    rows_from  rows before this step are not sent again
+    """
+
+    t: Literal["view"]
+    run: Name
+    step: Step | None = None
+    pictures: Annotated[tuple[Name, ...], Field(max_length=32)] = ()
+    minus: Step | None = None
+    tokens: Annotated[tuple[Token, ...], Field(min_length=1, max_length=4096)] | None = None
+    ablate: Annotated[tuple[tuple[Id, Id], ...], Field(max_length=64)] = ()
+    dtype: Literal["u8", "f4"] = "u8"
+    hz: Annotated[float, Field(gt=0, le=30)] = 2.0
+    also: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
+    rows_from: dict[Name, Step] = {}
+
+
+class Cell(Message):
+    """One entry of a memory: key, value, score, rank, margin."""
+
+    t: Literal["cell"]
+    id: Id
+    run: Name
+    step: Step | None = None
+    picture: Name
+    row: Step
+    column: Step
+    minus: Step | None = None
+
+
+class Sequence(Message):
+    """A sequence of the user's own (text, or token ids): predictions and where they come from."""
+
+    t: Literal["sequence"]
+    id: Id
+    run: Name
+    step: Step | None = None
+    text: Annotated[str, Field(max_length=4096)] | None = None
+    tokens: Annotated[tuple[Token, ...], Field(max_length=4096)] | None = None
+    ablate: Annotated[tuple[tuple[Id, Id], ...], Field(max_length=64)] = ()
+
+
+class Runs(Message):
+    """All runs, and the presets from which a run can be started."""
+
+    t: Literal["runs"]
+
+
+class Start(Message):
+    """Start a preset with some fields set otherwise, or go on with a run."""
+
+    t: Literal["start"]
+    id: Id
+    preset: Name | None = None
+    run: Name | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    settings: Annotated[dict[Name, bool | int | float | Name], Field(max_length=32)] = {}
+
+
+class Control(Message):
+    """To the trainer: pause; resume; take some steps; at most so many steps a second (0: as fast as it can)."""
+
+    t: Literal["control"]
+    id: Id
+    op: Literal["pause", "resume", "step", "limit"]
+    value: Annotated[float, Field(ge=0, le=10**9)] = 0
+
+
+class Intervene(Message):
+    """An event (engram.learning.events) at a step, or now: the run is forked there and the fork goes on."""
+
+    t: Literal["intervene"]
+    id: Id
+    run: Name
+    kind: Literal["freeze", "unfreeze", "reset", "truncate", "noise", "ablate", "restore", "change"]
+    at: Step | None = None
+    fields: Annotated[dict[Name, bool | int | float | Name], Field(max_length=8)] = {}
+
+
+Said = View | Cell | Sequence | Runs | Start | Control | Intervene
+_SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
+
+
+def parse(text: str | bytes) -> Said:
+    """A message of the page, or EngramError with what is wrong with it."""
+    try:
+        return _SAID.validate_json(text, strict=False) if len(text) <= LARGEST_MESSAGE else _too_long(len(text))
+    except (ValidationError, UnicodeDecodeError, RecursionError) as error:
+        first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+        place = ".".join(str(part) for part in first["loc"])
+        raise EngramError(f"message refused: {place + ': ' if place else ''}{first['msg']}") from None
+
+
+def _too_long(length: int) -> Said:
+    raise EngramError(f"message refused: {length} bytes, at most {LARGEST_MESSAGE} are taken")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of what the page may say."""
+    return _SAID.json_schema()
+
+
+def frame(header: dict[str, Any], values: np.ndarray, dtype: str = "u8") -> bytes:
+    """A picture as bytes; an entry that is no number is shown as the least one."""
+    values = np.ascontiguousarray(values, dtype="<f4")
+    about = header | {"v": VERSION, "shape": values.shape, "dtype": dtype}
+    if dtype == "u8":
+        finite = np.isfinite(values)
+        lo, hi = (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
+        scaled = (np.where(finite, values, lo) - lo) * (255 / (hi - lo) if hi > lo else 0)
+        about |= {"lo": lo, "hi": hi}
+        values = np.rint(scaled).astype(np.uint8)
+    text = json.dumps(about, allow_nan=False).encode()
+    text += b" " * (-len(text) % 4)
+    return struct.pack("<I", len(text)) + text + values.tobytes()

@@ -133,14 +133,17 @@ def test_an_ablated_head_writes_nothing_until_it_is_restored(home: Path) -> None
 @pytest.mark.parametrize(
     ("events", "message"),
     [
-        ((Freeze(step=3, matrix="W_V2"),), "events.0: 'W_V2' is not trained; did you mean .*allowed: W_K1, W_K2, W_O2"),
+        (
+            (Freeze(step=3, matrix="W_V2"),),
+            "events.0: matrix: 'W_V2' is not trained; did you mean .*allowed: W_K1, W_K2, W_O2",
+        ),
         ((Freeze(step=3, matrix="W_O2"), Freeze(step=4, matrix="W_O2")), "W_O2 is frozen already at step 4"),
         ((Unfreeze(step=3, matrix="W_O2"),), "W_O2 is not frozen at step 3"),
         ((Freeze(step=4, matrix="W_O2"), Freeze(step=3, matrix="W_K1")), "in the order of their steps; got steps 4, 3"),
         ((Freeze(step=STEPS + 1, matrix="W_O2"),), f"step {STEPS + 1} is behind the end, {STEPS}"),
         ((Reset(step=3, matrix="W_O2", to=3),), "to: step 3 is not before step 3"),
         ((Ablate(step=3, layer=3),), r"no head \(3, 1\); allowed: \(1, 1\), \(2, 1\)"),
-        ((Restore(step=3, layer=2),), r"head \(2, 1\) is not ablated"),
+        ((Restore(step=3, layer=2),), r"head: \(2, 1\) is not ablated"),
         ((Change(step=3, field="model.d", value=64),), "model.d cannot change on the way; allowed: plan.batch"),
         ((Change(step=3, field="task.T", value=64),), "task.T: the vocabulary and the length"),
         ((Change(step=3, field="task.K", value=0),), "task.K: input should be greater than or equal to 1; got 0"),

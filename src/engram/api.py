@@ -179,7 +179,7 @@ def birth(
     from engram.show.save import figure_paths
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
-    (record,) = records = run_specs(_birth_specs(experiment, fresh), device, watch, path)
+    (record,) = records = run_specs(birth_specs(fresh), device, watch, path)
     claims = [entry.to_json() for entry in entries_of(experiment, records, "quick")]
     report = home() / "reports" / f"{record.id}.html"
     figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
@@ -197,8 +197,9 @@ def _up_to_date(paths: Sequence[Path], record: Record) -> bool:
     return all(path.exists() and path.stat().st_mtime > newest for path in paths)
 
 
-def _birth_specs(experiment: Experiment, fresh: bool) -> list[Spec]:
+def birth_specs(fresh: bool) -> list[Spec]:
     """The run with the highest seed that was begun, or with fresh the first seed that was not."""
+    experiment = find_experiment("birth.joint")
     specs = (experiment.specs("quick", [seed]) for seed in count())
     latest: list[Spec] = []
     for (spec,) in specs:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 from engram.cli_fact import fact
+from engram.cli_lab import lab, replay
 from engram.cli_runs import runs
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.voice import WholeNumber, answer, console, near, only_the_answer_on_stdout, print_table, say, watched
@@ -20,19 +21,25 @@ app = App(
 )
 app.command(runs)
 app.command(fact)
+app.command(lab)
+app.command(replay)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
 Words = tuple[str, ...]
 
 
 @app.command
-def birth(*, fresh: bool = False, device: str = "auto", path: str = "auto", json: bool = False) -> int:
+def birth(
+    *, fresh: bool = False, live: bool = False, device: str = "auto", path: str = "auto", json: bool = False
+) -> int:
     """Watch an induction head being born: terminal view, figures, report, claims.
 
     Parameters
     ----------
     fresh
         Take the next seed instead of showing the stored run.
+    live
+        Watch it on the page of the lab, where it can be stopped and steered.
     device
         auto, cpu, cuda or mps.
     path
@@ -40,12 +47,27 @@ def birth(*, fresh: bool = False, device: str = "auto", path: str = "auto", json
     """
     from engram import api
 
+    if live:
+        return _live_birth(fresh, json)
     result, report = api.birth(fresh, device, watched("birth.joint, quick scale", device), path)
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
         _tell_birth(result, report)
     return 0
+
+
+def _live_birth(fresh: bool, json: bool) -> int:
+    from engram.api import birth_specs
+    from engram.cli_lab import open_lab
+    from engram.lab.hub import spec_order
+    from engram.records import Train
+    from engram.records.files import home
+    from engram.records.spec import run_id
+
+    (spec,) = birth_specs(fresh)
+    assert isinstance(spec, Train)
+    return open_lab(home(), run_id(spec), first=spec_order(spec), json=json)
 
 
 def _births(record: Any) -> dict[str, dict[str, int | None]]:

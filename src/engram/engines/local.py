@@ -55,12 +55,12 @@ def _one_by_one(
     """Here, with all threads. Ended runs are only read; one that diverged is refused."""
     records = []
     for spec in specs:
-        torch.set_num_threads(_threads(spec, home, cores()))
+        torch.set_num_threads(threads_for(spec, home, cores()))
         records.append(execute(spec, home, device, lambda row, spec=spec: on_row(spec, row), stopped, path))
     return records
 
 
-def _threads(spec: Spec, home: Path, wanted: int) -> int:
+def threads_for(spec: Spec, home: Path, wanted: int) -> int:
     """A resumed run keeps the threads it began with, so that its numbers stay the same to the byte."""
     record = Record(home / run_id(spec))
     begun = (record.folder / "env.json").exists()
@@ -97,7 +97,7 @@ def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Cal
             for worker in workers:
                 if not worker.busy() and waiting:
                     given.append(waiting.pop(0))
-                    worker.give(given[-1], _threads(given[-1], home, 1))
+                    worker.give(given[-1], threads_for(given[-1], home, 1))
             time.sleep(SECONDS_BETWEEN_LOOKS)
             given = _show_new_rows(given, home, seen, on_row)
         for worker in workers:

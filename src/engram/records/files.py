@@ -7,6 +7,8 @@ timing.jsonl         seconds of training up to each row
 state.safetensors    trained weights and optimiser, replaced atomically
 snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end, and where the plan asks for more
 states/              states that stay, of runs that may be forked (the lab)
+live.safetensors     trained weights of the newest step, while somebody watches in the lab
+events.jsonl         commands that reached the run in the lab; those that change numbers are in spec.json
 code/                the user's files whose classes the Spec names
 digest.json          written last: how the run ended and the SHA-256 of spec and rows
 lock                 held by the one process that writes
@@ -28,7 +30,8 @@ from engram.errors import EngramError
 
 Row = dict[str, Any]
 COMMITTED = Path(str(files("engram"))) / "data" / "records"
-HOME_PARTS = ("figures", "reports")  # folders of the home that are no runs
+HOME_PARTS = ("figures", "lab", "reports")  # folders of the home that are no runs
+LIVE = "live.safetensors"
 
 
 def home() -> Path:

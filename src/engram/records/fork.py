@@ -1,6 +1,5 @@
 """A fork: a training that shares its beginning with another. It takes over what the two have in common."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -8,17 +7,19 @@ from pathlib import Path
 from safetensors import safe_open
 
 from engram.records import files
-from engram.records.encode import encode, user_code
+from engram.records.encode import build
 from engram.records.files import writing_to
 from engram.records.record import Record
 from engram.records.spec import Train, run_id
+from engram.records.writer import write_spec
 
 
 def steered(spec: Train, *events: object) -> Train:
     """The Spec with more events; what was to happen after the first of them is dropped."""
     first = min(event.step for event in events)  # type: ignore[attr-defined]
     kept = [event for event in spec.events if event.step <= first]
-    return Train(**{name: getattr(spec, name) for name in Train.model_fields} | {"events": (*kept, *events)})
+    fields = {name: getattr(spec, name) for name in Train.model_fields}
+    return build(Train, fields | {"events": (*kept, *events)})  # type: ignore[return-value]
 
 
 def fork(parent: Record, spec: Train) -> Path:
@@ -33,9 +34,7 @@ def fork(parent: Record, spec: Train) -> Path:
     with writing_to(target):
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        for name, content in user_code(spec).items():
-            files.replace(part / "code" / name, content)
-        files.write_json(part / "spec.json", encode(spec))
+        write_spec(spec, part)
         state = _last_common_state(parent, spec)
         if state is not None:
             _take_over(parent, part, *state)
@@ -90,9 +89,3 @@ def _link(file: Path, to: Path) -> None:
         os.link(file, to)
     except OSError:
         shutil.copy(file, to)
-
-
-def family(record: Record, records: list[Record]) -> list[str]:
-    """Ids of all trainings that differ from this one in their events only."""
-    base = json.dumps(record.spec_json | {"events": []}, sort_keys=True)
-    return [other.id for other in records if json.dumps(other.spec_json | {"events": []}, sort_keys=True) == base]

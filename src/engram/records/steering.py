@@ -60,7 +60,7 @@ def check(spec: "Train") -> None:
         raise ValueError(f"events: they come in the order of their steps; got steps {', '.join(map(str, steps))}")
     for i, event in enumerate(spec.events):
         if event.step > spec.steps:
-            raise ValueError(f"events: step {event.step} is behind the end, {spec.steps}")
+            raise ValueError(f"events.{i}: at: step {event.step} is behind the end, {spec.steps}")
         try:
             _suits(_after(spec, i), event, silent(spec.model_copy(update={"events": spec.events[:i]}), event.step))
         except (EngramError, ValueError) as error:
@@ -80,9 +80,11 @@ def _of_matrix(now: "Train", event: OfMatrix) -> None:
     trained, moves = now.plan.trained, event.matrix in now.plan.trained_at(event.step)
     if event.matrix not in trained:
         hint = did_you_mean(event.matrix, trained)
-        raise ValueError(f"{event.matrix!r} is not trained; {hint}allowed: {', '.join(trained)}")
+        raise ValueError(f"matrix: {event.matrix!r} is not trained; {hint}allowed: {', '.join(trained)}")
     if isinstance(event, Freeze | Unfreeze) and moves != isinstance(event, Freeze):
-        raise ValueError(f"{event.matrix} is {'not frozen' if moves else 'frozen already'} at step {event.step}")
+        raise ValueError(
+            f"matrix: {event.matrix} is {'not frozen' if moves else 'frozen already'} at step {event.step}"
+        )
     if isinstance(event, Reset) and event.to >= event.step:
         raise ValueError(f"to: step {event.to} is not before step {event.step}")
 
@@ -93,12 +95,12 @@ def _of_head(now: "Train", event: OfHead, quiet: frozenset[Head]) -> None:
     head = event.layer, event.head
     now.model.without({}, head)  # type: ignore[attr-defined]  # refuses an unknown head
     if isinstance(event, Restore) == (head not in quiet):
-        raise ValueError(f"head {head} is {'not ablated' if head not in quiet else 'ablated already'}")
+        raise ValueError(f"head: {head} is {'not ablated' if head not in quiet else 'ablated already'}")
 
 
 def _of_field(now: "Train", event: Change) -> None:
     if not event.field.startswith(CHANGEABLE):
-        raise ValueError(f"{event.field} cannot change on the way; allowed: {', '.join(CHANGEABLE)}")
+        raise ValueError(f"field: {event.field} cannot change on the way; allowed: {', '.join(CHANGEABLE)}")
     after = _steered(now, event)
     if (after.task.N, after.task.T) != (now.task.N, now.task.T):
         raise ValueError(f"{event.field}: the vocabulary and the length of sequences must stay as they are")

@@ -22,6 +22,13 @@ from engram.records.spec import Search, Spec, Train, run_id
 SECONDS_BETWEEN_STATES = 20.0
 
 
+def write_spec(spec: Spec, folder: Path) -> None:
+    """The first files of a run: what it is."""
+    for name, content in user_code(spec).items():
+        files.replace(folder / "code" / name, content)
+    files.write_json(folder / "spec.json", encode(spec))
+
+
 class Writer:
     """The one process that writes a run; a context manager that holds its lock."""
 
@@ -69,9 +76,7 @@ class Writer:
             _ = self.record.spec  # refuses when it was changed
             return
         refuse_if_unreadable(self.spec)
-        for name, content in user_code(self.spec).items():
-            files.replace(self.folder / "code" / name, content)
-        files.write_json(self.folder / "spec.json", encode(self.spec))
+        write_spec(self.spec, self.folder)
 
     def _resume(self) -> None:
         """Cut rows and timing back to the stored state; without one begin anew. A Search is its rows: none is lost."""
@@ -123,6 +128,11 @@ class Writer:
         with writing_to(self.folder):
             files.replace(self.folder / "snapshots" / f"{step:06d}.safetensors", tensor_bytes(weights), durable)
 
+    def show(self, step: int, weights: Weights) -> None:
+        """The newest weights, for who watches."""
+        with writing_to(self.folder):
+            files.replace(self.folder / files.LIVE, tensor_bytes(weights, {"step": str(step)}), durable=False)
+
     def checkpoint(self, step: int, state: Weights) -> None:
         """A state that stays: from here the training can be taken elsewhere."""
         with writing_to(self.folder):
@@ -152,3 +162,4 @@ class Writer:
         with writing_to(self.folder):
             files.write_json(self.folder / "digest.json", {"end": how} | sums)
             (self.folder / "state.safetensors").unlink(missing_ok=True)
+            (self.folder / files.LIVE).unlink(missing_ok=True)

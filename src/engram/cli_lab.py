@@ -1,0 +1,115 @@
+"""`engram lab` and `engram replay`."""
+
+from pathlib import Path
+from typing import Any
+
+from engram.errors import EngramError
+from engram.voice import WholeNumber, answer, near, say
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def lab(
+    run: str | None = None,
+    *,
+    port: WholeNumber | None = None,
+    host: str = "127.0.0.1",
+    no_browser: bool = False,
+    stop: bool = False,
+    json: bool = False,
+) -> int:
+    """A page on which training is watched, stopped, steered and forked.
+
+    Parameters
+    ----------
+    run
+        The run to show first.
+    port
+        A port of this machine; any free one unless given.
+    host
+        Another address than this machine's own makes the lab visible to others.
+    no_browser
+        Only print the URL.
+    stop
+        Stop the training that goes on without a page: it is saved and can be resumed.
+    """
+    from engram.api import load_own
+    from engram.records.files import home
+
+    if stop:
+        return _stop(home(), json)
+    shown = None if run is None else load_own(run).id
+    return open_lab(home(), shown, port, host, not no_browser, json=json)
+
+
+def open_lab(
+    home: Path,
+    run: str | None = None,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    browser: bool = True,
+    first: dict[str, Any] | None = None,
+    json: bool = False,
+) -> int:
+    """Serves the page until Ctrl-C; `first` is an order for the trainer."""
+    import threading
+    import webbrowser
+
+    from engram.lab.desk import Desk
+    from engram.lab.server import Lab, free_port, serve
+
+    if host not in LOCAL:
+        say(f"--host {host}: whoever reaches this machine and has the URL can watch and steer runs here")
+    made, chosen = Lab(home), free_port(host, port)
+    url = f"http://{host}:{chosen}/?token={made.token}" + (f"#run={run}" if run else "")
+    if first is not None:
+        made.hub.desk.staff()
+        made.hub.desk.write("orders", first | {"id": None})
+    answer({"url": url, "home": str(home)}) if json else print(f"lab  {url}", flush=True)
+    if browser:
+        threading.Timer(0.5, webbrowser.open, [url]).start()
+    serve(made, host, chosen)
+    now = Desk(home).now()
+    if now["state"] == "running":
+        say(f"run {now['run']} goes on; see it again with: engram lab; stop it with: engram lab --stop")
+    return 0
+
+
+def _stop(home: Path, json: bool) -> int:
+    """Asks the trainer to save and end, and waits for it."""
+    import time
+
+    from engram.lab.desk import Desk
+
+    desk = Desk(home)
+    now = desk.now()
+    if not desk.staffed():
+        raise EngramError(f"lab --stop: no training goes on in {near(home)}")
+    desk.write("orders", {"id": None, "op": "quit"})
+    while desk.staffed():
+        time.sleep(0.05)
+    answer({"stopped": now["run"]}) if json else print(f"stopped {now['run'] or 'the trainer'}")
+    return 0
+
+
+def replay(run: str, *, check: bool = False, json: bool = False) -> int:
+    """What was done to a run; with --check the whole run is computed again. Exit code 1 if a row differs.
+
+    Parameters
+    ----------
+    check
+        Compute every row again from the beginning, with every intervention at its step, and compare.
+    """
+    from engram.api import load, recheck
+    from engram.show.sentences import sentence
+
+    record = load(run)
+    events = [{"step": event.step, "what": sentence(event)} for event in record.train.events]
+    result = recheck(record, len(record.rows)) if check and record.rows else None
+    if json:
+        answer({"run": record.id, "events": events} | ({} if result is None else {"check": result}))
+    else:
+        done = [f"step {event['step']:>6}  {event['what']}" for event in events]
+        print(*done or ["nothing was done to it"], sep="\n")
+        print(result["message"] if result else f"{len(record.rows)} rows; --check computes them again")
+    return 0 if result is None or result["ok"] else 1

@@ -1,0 +1,244 @@
+"""What all pages share: runs that are followed, pictures that were drawn, the way to the trainer."""
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from engram.errors import EngramError
+from engram.lab import pictures, presets
+from engram.lab.desk import Desk
+from engram.lab.protocol import Cell, Intervene, Start, View, frame
+from engram.lab.protocol import Sequence as SequenceOf
+from engram.models.transformer import Head
+from engram.records import Record, Train
+from engram.records.encode import digest_of, encode, user_code
+from engram.records.follow import Follower
+from engram.records.readings import MEMORIES
+from engram.records.shelf import all_records, state
+from engram.show.sentences import sentence
+
+RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+POLL = 0.1  # seconds between looks at a file
+KEPT = 512  # pictures
+Made = TypeVar("Made")
+
+
+class Lasting(OrderedDict[Any, Any]):
+    """What was made last is kept."""
+
+    def get_or(self, key: Any, make: Callable[[], Made], most: int = KEPT) -> Made:
+        if key not in self:
+            self[key] = make()
+        self.move_to_end(key)
+        while len(self) > most:
+            self.popitem(last=False)
+        return self[key]
+
+
+class Followed:
+    """A run that somebody looks at."""
+
+    def __init__(self, folder: Path):
+        self.follower = Follower(folder)
+        self.id = folder.name
+        self._looked = 0.0
+        self._models = Lasting()
+
+    @cached_property
+    def spec(self) -> Train:
+        return self.follower.first.train
+
+    def poll(self) -> None:
+        if time.monotonic() - self._looked > POLL:
+            self.follower.poll()
+            self._looked = time.monotonic()
+
+    def model(self, step: int) -> Any:
+        return self._models.get_or(step, lambda: self.follower.model(step), most=24)
+
+    @cached_property
+    def own(self) -> np.ndarray:
+        return pictures.own_sequence(self.spec)
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        spec = self.spec
+        return {
+            "t": "about",
+            "run": self.id,
+            "title": spec.title,
+            "steps": spec.steps,
+            "seed": spec.seed,
+            "N": spec.task.N,
+            "T": spec.task.T,
+            "letters": pictures.marks_of(spec),
+            "matrices": list(spec.plan.trained),
+            "heads": pictures.heads_of(spec),
+            "pictures": pictures.catalogue(spec),
+            "levels": pictures.levels(spec),
+            "events": events_of(spec),
+            "settings": presets.fields_of(spec, presets.CHANGE),
+        }
+
+    def rows(self, start: int) -> dict[str, Any] | None:
+        """Rows from a step on, by column; None if there are none."""
+        rows = self.follower.rows[start:]
+        if not rows:
+            return None
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return {"t": "rows", "run": self.id, "from": rows[0]["step"], "columns": columns}
+
+    def births(self) -> list[dict[str, Any]]:
+        found = []
+        for column, name in MEMORIES.items():
+            steps = [row["step"] for row in self.follower.rows if (row.get(column) or 0.0) > 0.5]
+            found += [{"step": steps[0], "what": f"{name} is born"}] if steps else []
+        return found
+
+    def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
+        record, rows = self.follower.record, self.follower.rows
+        return {
+            "t": "state",
+            "run": self.id,
+            "state": state(record),
+            "step": rows[-1]["step"] if rows else None,
+            "snapshots": record.snapshot_steps,
+            "live": self.follower.live_step,
+            "births": self.births(),
+            "trainer": trainer,
+        }
+
+
+def events_of(spec: Train) -> list[dict[str, Any]]:
+    return [{"step": event.step, "what": sentence(event)} for event in spec.events]
+
+
+class Hub:
+    def __init__(self, home: Path):
+        self.home, self.desk = home, Desk(home)
+        self._runs: dict[str, Followed] = {}
+        self._frames = Lasting()
+
+    def run(self, name: str) -> Followed:
+        """A training of this home, by its whole name; committed ones can be looked at, too."""
+        if name not in self._runs:
+            if not RUN.fullmatch(name):
+                raise EngramError(f"run: {name!r} is no name of a run")
+            folder = self.home / name
+            if not (folder / "spec.json").exists():
+                raise EngramError(f"run: no run {name!r} here")
+            found = Followed(folder)
+            _ = found.spec  # refuses what is no training
+            self._runs[name] = found
+        return self._runs[name]
+
+    def runs(self) -> dict[str, Any]:
+        listed = []
+        for record in all_records(self.home):
+            try:
+                listed += [self._line(record)] if isinstance(record.spec, Train) else []
+            except EngramError:
+                continue  # `engram runs ls` tells what is wrong with it
+        return {"t": "runs", "runs": listed, "presets": presets.listed()}
+
+    def _line(self, record: Record) -> dict[str, Any]:
+        spec = record.train
+        plain = spec.model_copy(update={"events": ()})
+        return {
+            "id": record.id,
+            "title": spec.title,
+            "seed": spec.seed,
+            "state": state(record),
+            "rows": len(self._rows(record)),
+            "steps": spec.steps,
+            "events": events_of(spec),
+            "family": digest_of(plain)[:10],
+            "parts_at": spec.events[-1].step if spec.events else 0,
+        }
+
+    def _rows(self, record: Record) -> Sequence[Any]:
+        return self._runs[record.id].follower.rows if record.id in self._runs else record.rows
+
+    def frame(self, view: View, name: str, step: int) -> tuple[Any, bytes]:
+        """A picture with what it is a picture of."""
+        run = self.run(view.run)
+        minus = None if view.minus is None else run.follower.stored_step(view.minus)
+        attends = name.startswith("attention:")
+        tokens = (view.tokens if attends else None) or None
+        heads = view.ablate if attends else ()
+        key = (view.run, step, name, minus, view.dtype, tokens, heads)
+        return key, self._frames.get_or(key, lambda: self._draw(run, *key[1:]))
+
+    def _draw(
+        self,
+        run: Followed,
+        step: int,
+        name: str,
+        minus: int | None,
+        dtype: str,
+        tokens: tuple[int, ...] | None,
+        heads: tuple[Head, ...],
+    ) -> bytes:
+        values = self.values(run, step, name, minus, tokens, heads)
+        header = {"t": "picture", "run": run.id, "step": step, "picture": name, "minus": minus}
+        return frame(header | {"tokens": len(tokens) if tokens else None}, values, dtype)
+
+    def values(
+        self,
+        run: Followed,
+        step: int,
+        name: str,
+        minus: int | None = None,
+        tokens: tuple[int, ...] | None = None,
+        heads: tuple[Head, ...] = (),
+    ) -> np.ndarray:
+        sequence = run.own if tokens is None else pictures.tokens_of(run.spec, None, tokens)
+        found = pictures.picture(run.spec, run.model(step), name, sequence, heads)
+        return found if minus is None else found - pictures.picture(run.spec, run.model(minus), name, sequence, heads)
+
+    def cell(self, asked: Cell) -> dict[str, Any]:
+        run = self.run(asked.run)
+        step = run.follower.stored_step(asked.step)
+        minus = None if asked.minus is None else run.follower.stored_step(asked.minus)
+        entry = next((e for e in run.about["pictures"] if e["name"] == asked.picture), None)
+        values = self.values(run, step, asked.picture, minus)
+        found = pictures.cell(values, asked.row, asked.column, bool(entry and entry["diagonal"] and minus is None))
+        rows, columns = (entry["rows"], entry["columns"]) if entry else ([], [])
+        key, value, best = (
+            marks[i] if i < len(marks) else str(i)
+            for marks, i in ((rows, asked.row), (columns, asked.column), (columns, found["best"]))
+        )
+        return {"t": "cell", "id": asked.id, "step": step} | found | {"key": key, "value": value, "best": best}
+
+    def sequence(self, asked: SequenceOf) -> dict[str, Any]:
+        run = self.run(asked.run)
+        step = run.follower.stored_step(asked.step)
+        given = asked.text is not None or asked.tokens is not None
+        tokens = pictures.tokens_of(run.spec, asked.text, asked.tokens) if given else run.own
+        found = pictures.predictions(run.spec, run.model(step), tokens, asked.ablate)
+        return {"t": "sequence", "id": asked.id, "step": step} | found
+
+    def order_of(self, asked: Start | Intervene) -> dict[str, Any]:
+        """What the trainer is told; a Spec that cannot be is refused here, with the name of its field."""
+        if isinstance(asked, Intervene):
+            self.run(asked.run)
+            at = {"at": asked.at, "kind": asked.kind, "fields": dict(asked.fields)}
+            return {"op": "intervene", "run": asked.run} | at
+        if asked.run is not None:
+            return {"op": "go", "run": self.run(asked.run).id}
+        spec = presets.chosen(asked.preset or "birth.joint", asked.seed, asked.settings)
+        return spec_order(spec)
+
+
+def spec_order(spec: Train) -> dict[str, Any]:
+    import base64
+
+    code = {name: base64.b64encode(content).decode() for name, content in user_code(spec).items()}
+    return {"op": "start", "spec": encode(spec), "code": code}

@@ -1,0 +1,65 @@
+"""Where a run of the lab can begin: the trainings of all experiments, with their main fields."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from engram import experiments
+from engram.errors import EngramError, did_you_mean
+from engram.records import Train
+from engram.records.encode import build
+from engram.records.record import walk
+from engram.records.settings import with_settings
+
+MOST = 6  # trainings that one experiment offers
+FIELDS = (
+    "task.K",
+    "task.T",
+    "task.triggers",
+    "task.outputs",
+    "task.S",
+    "task.R",
+    "task.D",
+    "model.d",
+    "plan.steps",
+    "plan.batch",
+    "plan.optimiser.lr",
+    "plan.optimiser.momentum",
+)
+CHOICES = {"task.triggers": ["random", "fixed"], "task.outputs": ["uniform", "bigram"]}
+CHANGE = ("plan.optimiser.lr", "plan.batch", "task.K", "task.triggers", "task.outputs")
+
+
+@cache
+def presets() -> Mapping[str, Train]:
+    """By name: an experiment, and a number where it has several trainings."""
+    found: dict[str, Train] = {}
+    for name in experiments.names():
+        specs = [spec for spec in experiments.find(name).specs("quick", [0]) if isinstance(spec, Train)]
+        for i, spec in enumerate(specs[:MOST], 1):
+            found[name if len(specs) == 1 else f"{name} {i}"] = spec
+    first = "birth.joint"
+    return {first: found[first], **found}
+
+
+def listed() -> list[dict[str, Any]]:
+    return [
+        {"name": name, "about": experiments.find(name.split()[0]).about, "fields": fields_of(spec)}
+        for name, spec in presets().items()
+    ]
+
+
+def fields_of(spec: Train, names: tuple[str, ...] = FIELDS) -> list[dict[str, Any]]:
+    values = dict(walk(spec))
+    return [{"name": n, "value": values[n], "choices": CHOICES.get(n)} for n in names if n in values]
+
+
+def chosen(name: str, seed: int, settings: Mapping[str, Any]) -> Train:
+    """A preset with some fields set otherwise; what is wrong with them the Spec says itself."""
+    if name not in presets():
+        raise EngramError(f"preset: no {name!r}; {did_you_mean(name, presets())}the list of presets names all")
+    for field in settings:
+        if field not in FIELDS:
+            raise EngramError(f"{field}: cannot be set here; allowed: {', '.join(FIELDS)}")
+    spec = with_settings(presets()[name], dict(settings))
+    return build(Train, {field: getattr(spec, field) for field in Train.model_fields} | {"seed": seed})  # type: ignore[return-value]

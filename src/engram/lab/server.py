@@ -1,0 +1,319 @@
+"""The server of the lab: one page, one WebSocket a tab. It binds to this machine, and every request shows the token."""
+
+import asyncio
+import base64
+import hashlib
+import json
+import re
+import secrets
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import torch
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from engram.errors import EngramError, explain_crash
+from engram.lab.hub import Hub
+from engram.lab.presets import listed
+from engram.lab.protocol import LARGEST_MESSAGE, VERSION, Cell, Control, Intervene, Runs, Said, Start, View, parse
+from engram.lab.protocol import Sequence as SequenceOf
+from engram.records.follow import NoWeights
+
+PAGE = files("engram") / "lab/static/lab.html"
+COMMANDS_A_SECOND = 20
+SECONDS_FOR_AN_ANSWER = 30.0
+SECONDS_BETWEEN_WATCHES = 4.0
+FORBIDDEN = 4403
+
+
+class Lab:
+    """The application, for one home and one token."""
+
+    def __init__(self, home: Path, token: str | None = None):
+        self.hub, self.token = Hub(home), token or secrets.token_urlsafe(24)
+        self.waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
+        self._watched = 0.0
+        self._answers = 0
+        self._worker = ThreadPoolExecutor(1)  # one thread draws: caches need no locks, and training keeps its cores
+        self._worker.submit(listed)  # experiments take a moment to import
+        routes = [Route("/", self.page), WebSocketRoute("/ws", self.socket)]
+        self.app = Starlette(routes=routes)
+
+    def allowed(self, connection: HTTPConnection) -> bool:
+        """The token must be right; a page of another origin is refused even if it has it."""
+        given, origin = connection.query_params.get("token", ""), connection.headers.get("origin")
+        own = origin is None or urlsplit(origin).netloc == connection.headers.get("host")
+        return own and secrets.compare_digest(given.encode(), self.token.encode())
+
+    async def page(self, request: Request) -> Response:
+        if not self.allowed(request):
+            return PlainTextResponse("The lab needs the token of its URL: copy the whole line that was printed.", 403)
+        html = PAGE.read_bytes()
+        return Response(html, media_type="text/html", headers=_headers(html))
+
+    async def socket(self, socket: WebSocket) -> None:
+        if not self.allowed(socket):
+            await socket.close(FORBIDDEN)
+            return
+        await socket.accept()
+        await Client(self, socket).serve()
+
+    async def thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)
+
+    async def order(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The trainer's answer to an order; without a trainer at work one is called."""
+        await self.thread(self.hub.desk.staff)
+        self._next += 1
+        answer = self.waiting[self._next] = asyncio.get_running_loop().create_future()
+        self.hub.desk.write("orders", order | {"id": self._next})
+        try:
+            return await asyncio.wait_for(self._answered(answer), SECONDS_FOR_AN_ANSWER)
+        except TimeoutError:
+            return {"ok": False, "error": "the trainer did not answer in time; it may be in a very long step"}
+        finally:
+            self.waiting.pop(self._next, None)
+
+    async def _answered(self, answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
+        while not answer.done():
+            lines, self._answers = self.hub.desk.read("answers", self._answers)
+            for line in lines:
+                future = self.waiting.get(line.pop("id", None))
+                if future is not None and not future.done():
+                    future.set_result(line)
+            await asyncio.sleep(0.02)
+        return answer.result()
+
+    def watch(self, hz: float) -> None:
+        """Asks the trainer, if there is one, to show its newest weights for a while."""
+        if time.monotonic() - self._watched > SECONDS_BETWEEN_WATCHES and self.hub.desk.staffed():
+            self.hub.desk.write("orders", {"id": None, "op": "watch", "hz": min(hz, 10.0)})
+            self._watched = time.monotonic()
+
+
+def _headers(html: bytes) -> dict[str, str]:
+    """Only the script of the page itself may run, and it may speak to this server only."""
+    scripts = re.findall(rb"<script[^>]*>(.*?)</script>", html, re.S)
+    sums = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in scripts)
+    policy = {
+        "default-src": "'none'",
+        "script-src": sums or "'none'",
+        "style-src": "'unsafe-inline'",
+        "img-src": "data: blob:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return {
+        "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store",
+    }
+
+
+class Client:
+    """One tab: what it looks at, and what it has been sent."""
+
+    def __init__(self, lab: Lab, socket: WebSocket):
+        self.lab, self.ws = lab, socket
+        self.view: View | None = None
+        self.changed = asyncio.Event()
+        self._sent: dict[Any, Any] = {}  # the last of each kind
+        self._rows: dict[str, int] = {}  # rows sent, by run
+        self._commands: list[float] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        await self.send({"t": "hello", "v": VERSION})
+        pump = asyncio.create_task(self.pump())
+        try:
+            while True:
+                message = await self.ws.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                await self.hear(message.get("text") or message.get("bytes") or "")
+        except WebSocketDisconnect:
+            pass
+        finally:
+            for task in (pump, *self._tasks):
+                task.cancel()
+
+    async def hear(self, text: str | bytes) -> None:
+        try:
+            said = parse(text)
+        except EngramError as error:
+            await self.send({"t": "error", "message": str(error)})
+            return
+        if isinstance(said, View):
+            self.look_at(said)
+        elif isinstance(said, Start | Control | Intervene):
+            self.later(self.command(said))
+        else:
+            self.later(self.answer(said))
+
+    def later(self, work: Awaitable[None]) -> None:
+        """Answers do not hold up what the page says next."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def look_at(self, view: View) -> None:
+        if self.view is None or self.view.run != view.run:
+            self._sent.clear()
+        self._rows = {run: min(have, self._rows.get(run, have)) for run, have in view.rows_from.items()} | {
+            run: sent for run, sent in self._rows.items() if run not in view.rows_from
+        }
+        self.view = view
+        self.changed.set()
+
+    async def send(self, message: dict[str, Any]) -> None:
+        await self.ws.send_text(json.dumps(message, allow_nan=False))
+
+    async def answer(self, asked: Said) -> None:
+        """To a question; its newest wins nothing: all are answered, in turn."""
+        id = getattr(asked, "id", None)
+        hub = self.lab.hub
+        try:
+            match asked:
+                case Cell():
+                    found = await self.lab.thread(hub.cell, asked)
+                case SequenceOf():
+                    found = await self.lab.thread(hub.sequence, asked)
+                case Runs():
+                    found = await self.lab.thread(hub.runs)
+                case _:
+                    return
+            await self.send(found)
+        except EngramError as error:
+            await self.send({"t": "answer", "id": id, "ok": False, "error": str(error), "field": _field(str(error))})
+
+    async def command(self, asked: Start | Control | Intervene) -> None:
+        try:
+            self._not_too_many()
+            if isinstance(asked, Control):
+                order = {"op": asked.op, "value": asked.value}
+            else:
+                order = await self.lab.thread(self.lab.hub.order_of, asked)
+            found = await self.lab.order(order)
+        except EngramError as error:
+            found = {"ok": False, "error": str(error)}
+        if not found["ok"]:
+            found["field"] = _field(found["error"])
+        await self.send({"t": "answer", "id": asked.id} | found)
+
+    def _not_too_many(self) -> None:
+        now = time.monotonic()
+        self._commands = [*(then for then in self._commands if now - then < 1), now]
+        if len(self._commands) > COMMANDS_A_SECOND:
+            raise EngramError(f"too many commands; at most {COMMANDS_A_SECOND} a second are taken")
+
+    async def pump(self) -> None:
+        """Sends what is new of what the page looks at: as often as it asked for, at once when it looks elsewhere."""
+        while True:
+            wait = 1 / self.view.hz if self.view else None
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.changed.wait(), wait)
+            self.changed.clear()
+            if self.view is not None:
+                await self.refresh(self.view)
+
+    async def refresh(self, view: View) -> None:
+        try:
+            for message in await self.lab.thread(self.news, view):
+                await self.send(message)
+            if view.step is None:
+                self.lab.watch(view.hz)
+            for name in view.pictures:
+                if self.view is not view:
+                    return  # it looks elsewhere by now
+                found = await self.lab.thread(self.picture, view, name)
+                if found is not None:
+                    await self.ws.send_bytes(found)
+        except NoWeights:
+            pass
+        except EngramError as error:
+            await self.once("error", {"t": "error", "message": str(error)})
+        except (WebSocketDisconnect, RuntimeError):
+            raise
+        except Exception as error:  # a bug must not end the connection
+            await self.once("error", {"t": "error", "message": explain_crash(error)})
+
+    async def once(self, kind: str, message: dict[str, Any]) -> None:
+        if self._sent.get(kind) != message:
+            self._sent[kind] = message
+            await self.send(message)
+
+    def news(self, view: View) -> list[dict[str, Any]]:
+        found = []
+        for name in dict.fromkeys((view.run, *view.also)):
+            run = self.lab.hub.run(name)
+            run.poll()
+            if self._sent.get(("about", name)) is None:
+                self._sent["about", name] = True
+                found.append(run.about)
+            start = min(self._rows.get(name, 0), len(run.follower.rows))
+            rows = run.rows(start)
+            self._rows[name] = len(run.follower.rows)
+            found += [rows] if rows else []
+        now = self.lab.hub.run(view.run).now(self.lab.hub.desk.now())
+        if self._sent.get("state") != now:
+            self._sent["state"] = now
+            found.append(now)
+        return found
+
+    def picture(self, view: View, name: str) -> bytes | None:
+        """The picture, unless it is the one that was sent last under this name."""
+        step = self.lab.hub.run(view.run).follower.stored_step(view.step)
+        key, content = self.lab.hub.frame(view, name, step)
+        if self._sent.get(("picture", name)) == key:
+            return None
+        self._sent["picture", name] = key
+        return content
+
+
+def _field(error: str) -> str | None:
+    """The field that an error names first: task.K: …"""
+    found = re.match(r"(?:events\.\d+[:.] ?)?([A-Za-z_][\w.]*): ", error)
+    return found[1] if found else None
+
+
+def free_port(host: str, wanted: int | None) -> int:
+    """The port that was asked for, or one that nobody uses."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((host, wanted or 0))
+        except OSError as error:
+            raise EngramError(f"--port {wanted}: cannot be used here ({error.strerror}); leave it out") from None
+        return probe.getsockname()[1]
+
+
+def serve(lab: Lab, host: str, port: int) -> None:
+    """Until Ctrl-C."""
+    torch.set_num_threads(1)
+    config = uvicorn.Config(
+        lab.app,
+        host=host,
+        port=port,
+        ws="websockets-sansio",
+        ws_max_size=LARGEST_MESSAGE,
+        ws_per_message_deflate=False,
+        log_level="warning",
+        access_log=False,  # URLs hold the token
+        timeout_graceful_shutdown=1,
+    )
+    uvicorn.Server(config).run()

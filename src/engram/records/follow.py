@@ -1,0 +1,82 @@
+"""Following a run while it is written, by whom ever: the one way in which terminal, lab and report look at runs."""
+
+from functools import cached_property
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+
+from engram.errors import EngramError
+from engram.models import Model, Weights
+from engram.records.files import LIVE, Row
+from engram.records.record import Record, initial_weights, new_rows
+from engram.records.steering import muted
+
+
+class NoWeights(EngramError):
+    """A run that has just begun."""
+
+
+class Follower:
+    """One run: its rows so far, and its weights at any stored step or at the newest there is."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.rows: list[Row] = []
+        self._read = 0
+
+    @property
+    def record(self) -> Record:
+        """The record as it is now; what a Record has read once it keeps."""
+        return Record(self.folder)
+
+    @cached_property
+    def first(self) -> Record:
+        """For what never changes: the Spec and the first weights."""
+        return Record(self.folder)
+
+    @cached_property
+    def _initial(self) -> Weights:
+        return initial_weights(self.first.train)
+
+    def poll(self) -> list[Row]:
+        """Rows that have come since; a run that was resumed may have been cut back, and then some come again."""
+        path = self.folder / "rows.jsonl"
+        if path.exists() and path.stat().st_size < self._read:
+            self._read = 0
+        rows, self._read = new_rows(self.folder, self._read)
+        if rows:
+            del self.rows[rows[0]["step"] :]
+            self.rows += rows
+        return rows
+
+    @property
+    def live_step(self) -> int | None:
+        """The step of the weights that a trainer shows while it is watched."""
+        try:
+            with safe_open(str(self.folder / LIVE), "pt") as tensors:
+                return int(tensors.metadata()["step"])
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+            return None
+
+    def stored_step(self, step: int | None) -> int:
+        """The last step with weights up to this one; None: the newest."""
+        live, stored = self.live_step, self.record.snapshot_steps
+        known = [s for s in [*stored, *([] if live is None else [live])] if step is None or s <= step]
+        if not known:
+            raise NoWeights(f"run {self.folder.name} has no weights yet")
+        return max(known)
+
+    def model(self, step: int) -> Model:
+        """The model at a stored step, or at the live one."""
+        spec, stored = self.first.train, self._weights(step)
+        w = self._initial | {name: tensor.to(self._initial[name].dtype) for name, tensor in stored.items()}
+        return Model(spec.model, muted(spec, w, step))
+
+    def _weights(self, step: int) -> Weights:
+        if step == self.live_step:
+            try:
+                return load_file(self.folder / LIVE)
+            except (OSError, SafetensorError):
+                pass  # replaced or removed in this moment: a snapshot will do
+        return self.first.tensors(f"snapshots/{step:06d}.safetensors")

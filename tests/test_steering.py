@@ -133,10 +133,7 @@ def test_an_ablated_head_writes_nothing_until_it_is_restored(home: Path) -> None
 @pytest.mark.parametrize(
     ("events", "message"),
     [
-        (
-            (Freeze(step=3, matrix="W_V2"),),
-            "events.0: matrix: 'W_V2' is not trained; did you mean .*allowed: W_K1, W_K2, W_O2",
-        ),
+        ((Freeze(step=3, matrix="W_V2"),), "events.0: matrix: 'W_V2' is not trained; did you .*: W_K1, W_K2, W_O2"),
         ((Freeze(step=3, matrix="W_O2"), Freeze(step=4, matrix="W_O2")), "W_O2 is frozen already at step 4"),
         ((Unfreeze(step=3, matrix="W_O2"),), "W_O2 is not frozen at step 3"),
         ((Freeze(step=4, matrix="W_O2"), Freeze(step=3, matrix="W_K1")), "in the order of their steps; got steps 4, 3"),

@@ -82,9 +82,8 @@ def _of_matrix(now: "Train", event: OfMatrix) -> None:
         hint = did_you_mean(event.matrix, trained)
         raise ValueError(f"matrix: {event.matrix!r} is not trained; {hint}allowed: {', '.join(trained)}")
     if isinstance(event, Freeze | Unfreeze) and moves != isinstance(event, Freeze):
-        raise ValueError(
-            f"matrix: {event.matrix} is {'not frozen' if moves else 'frozen already'} at step {event.step}"
-        )
+        how = "not frozen" if moves else "frozen already"
+        raise ValueError(f"matrix: {event.matrix} is {how} at step {event.step}")
     if isinstance(event, Reset) and event.to >= event.step:
         raise ValueError(f"to: step {event.to} is not before step {event.step}")
 

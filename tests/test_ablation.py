@@ -105,7 +105,7 @@ def test_edges_that_cannot_be_blocked_are_refused(blocked: dict[tuple[int, int],
 
 @pytest.mark.parametrize("head", [(0, 1), (3, 1), (1, 3), (2, 0), (2, -1)])
 def test_only_a_head_that_is_there_can_be_removed(head: tuple[int, int]) -> None:
-    with pytest.raises(EngramError, match=r"^without: no head .*; allowed: \(1, 1\)"):
+    with pytest.raises(EngramError, match=r"^head: no head .*; allowed: \(1, 1\)"):
         FULL.without(weights(FULL), head)
 
 

@@ -15,6 +15,7 @@ from engram.records import files
 from engram.records.files import writing_to
 
 Order = dict[str, Any]
+_called: list[subprocess.Popen[bytes]] = []  # trainers that this process has called and that are still at work
 NOBODY: Order = {"run": None, "state": "none", "step": None, "limit": 0, "error": None}
 
 
@@ -88,6 +89,7 @@ class Desk:
             trainer = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
+        _called[:] = [other for other in _called if other.poll() is None] + [trainer]
         self._wait_for(trainer)
 
     def _wait_for(self, trainer: subprocess.Popen[bytes]) -> None:

@@ -54,8 +54,8 @@ class Followed:
     def spec(self) -> Train:
         return self.follower.first.train
 
-    def poll(self) -> None:
-        if time.monotonic() - self._looked > POLL:
+    def poll(self, at_once: bool = False) -> None:
+        if at_once or time.monotonic() - self._looked > POLL:
             self.follower.poll()
             self._looked = time.monotonic()
 
@@ -102,12 +102,12 @@ class Followed:
             found += [{"step": steps[0], "what": f"{name} is born"}] if steps else []
         return found
 
-    def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
+    def now(self, how: str, trainer: dict[str, Any]) -> dict[str, Any]:
         record, rows = self.follower.record, self.follower.rows
         return {
             "t": "state",
             "run": self.id,
-            "state": state(record),
+            "state": how,
             "step": rows[-1]["step"] if rows else None,
             "snapshots": record.snapshot_steps,
             "live": self.follower.live_step,
@@ -125,6 +125,7 @@ class Hub:
         self.home, self.desk = home, Desk(home)
         self._runs: dict[str, Followed] = {}
         self._frames = Lasting()
+        self._over: dict[str, dict[str, Any]] = {}  # what is said about runs that have ended
 
     def run(self, name: str) -> Followed:
         """A training of this home, by its whole name; committed ones can be looked at, too."""
@@ -143,9 +144,12 @@ class Hub:
         listed = []
         for record in all_records(self.home):
             try:
-                listed += [self._line(record)] if isinstance(record.spec, Train) else []
+                line = self._over.get(record.id) or (self._line(record) if isinstance(record.spec, Train) else None)
             except EngramError:
                 continue  # `engram runs ls` tells what is wrong with it
+            listed += [line] if line else []
+            if line and line["state"] == "finished":
+                self._over[record.id] = line
         return {"t": "runs", "runs": listed, "presets": presets.listed()}
 
     def _line(self, record: Record) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from engram.lab.presets import listed
 from engram.lab.protocol import LARGEST_MESSAGE, VERSION, Cell, Control, Intervene, Runs, Said, Start, View, parse
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.records.follow import NoWeights
+from engram.records.shelf import state
 
 PAGE = files("engram") / "lab/static/lab.html"
 COMMANDS_A_SECOND = 20
@@ -77,15 +78,15 @@ class Lab:
     async def order(self, order: dict[str, Any]) -> dict[str, Any]:
         """The trainer's answer to an order; without a trainer at work one is called."""
         await self.thread(self.hub.desk.staff)
-        self._next += 1
-        answer = self.waiting[self._next] = asyncio.get_running_loop().create_future()
-        self.hub.desk.write("orders", order | {"id": self._next})
+        id = self._next = self._next + 1
+        answer = self.waiting[id] = asyncio.get_running_loop().create_future()
+        self.hub.desk.write("orders", order | {"id": id})
         try:
             return await asyncio.wait_for(self._answered(answer), SECONDS_FOR_AN_ANSWER)
         except TimeoutError:
             return {"ok": False, "error": "the trainer did not answer in time; it may be in a very long step"}
         finally:
-            self.waiting.pop(self._next, None)
+            del self.waiting[id]
 
     async def _answered(self, answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
         while not answer.done():
@@ -260,9 +261,10 @@ class Client:
 
     def news(self, view: View) -> list[dict[str, Any]]:
         found = []
+        before = state(self.lab.hub.run(view.run).follower.record)  # first: of a run that is over, all rows are told
         for name in dict.fromkeys((view.run, *view.also)):
             run = self.lab.hub.run(name)
-            run.poll()
+            run.poll(at_once=before != "running")
             if self._sent.get(("about", name)) is None:
                 self._sent["about", name] = True
                 found.append(run.about)
@@ -270,7 +272,7 @@ class Client:
             rows = run.rows(start)
             self._rows[name] = len(run.follower.rows)
             found += [rows] if rows else []
-        now = self.lab.hub.run(view.run).now(self.lab.hub.desk.now())
+        now = self.lab.hub.run(view.run).now(before, self.lab.hub.desk.now())
         if self._sent.get("state") != now:
             self._sent["state"] = now
             found.append(now)
@@ -302,10 +304,8 @@ def free_port(host: str, wanted: int | None) -> int:
         return probe.getsockname()[1]
 
 
-def serve(lab: Lab, host: str, port: int) -> None:
-    """Until Ctrl-C."""
-    torch.set_num_threads(1)
-    config = uvicorn.Config(
+def config(lab: Lab, host: str, port: int) -> uvicorn.Config:
+    return uvicorn.Config(
         lab.app,
         host=host,
         port=port,
@@ -316,4 +316,9 @@ def serve(lab: Lab, host: str, port: int) -> None:
         access_log=False,  # URLs hold the token
         timeout_graceful_shutdown=1,
     )
-    uvicorn.Server(config).run()
+
+
+def serve(lab: Lab, host: str, port: int) -> None:
+    """Until Ctrl-C. One thread draws: training keeps its cores."""
+    torch.set_num_threads(1)
+    uvicorn.Server(config(lab, host, port)).run()

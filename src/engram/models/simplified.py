@@ -70,7 +70,7 @@ class Simplified(Value):
     def without(self, w: Weights, head: tuple[int, int]) -> Weights:
         """Weights in which a head, as (layer, 1), writes nothing."""
         if head not in ((1, 1), (2, 1)):
-            raise EngramError(f"without: no head {head}; allowed: (1, 1), (2, 1)")
+            raise EngramError(f"head: no head {head}; allowed: (1, 1), (2, 1)")
         name = f"W_O{head[0]}"
         return w | {name: torch.zeros_like(w[name])} if name in w else w
 

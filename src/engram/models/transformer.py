@@ -145,7 +145,7 @@ class Transformer(Value):
 
     def without(self, w: Weights, head: Head) -> Weights:
         """Weights in which one head writes nothing: its columns of W_O are zero. The same of gradients."""
-        self._known("without", head)
+        self._known("head", head)
         (i, h), d_h = head, self.d // self.layers[head[0] - 1].heads
         if f"W_O{i}" not in w:
             return w

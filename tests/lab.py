@@ -1,0 +1,147 @@
+"""A lab for tests: a server in a thread, and a page without a browser."""
+
+import json
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvicorn
+from websockets.sync.client import ClientConnection, connect
+
+from engram.lab.server import Lab, config, free_port
+
+SEEDS = count()
+SMALL = {"task.T": 24, "task.K": 3, "model.d": 16, "plan.steps": 40, "plan.batch": 4}
+
+
+@dataclass
+class Served:
+    lab: Lab
+    port: int
+
+    @property
+    def home(self) -> Path:
+        return self.lab.hub.home
+
+    @property
+    def token(self) -> str:
+        return self.lab.token
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+
+    @contextmanager
+    def page(self, **headers: str) -> Iterator["Page"]:
+        address = f"ws://127.0.0.1:{self.port}/ws?token={self.token}"
+        with connect(address, max_size=None, additional_headers=headers) as ws:
+            page = Page(ws)
+            assert page.hear("hello")["v"] == 1
+            yield page
+
+
+@dataclass
+class Page:
+    """Speaks the protocol; keeps what it has not been asked for."""
+
+    ws: ClientConnection
+    frames: list[tuple[dict[str, Any], np.ndarray]] = field(default_factory=list)
+    rows: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    _ids: Iterator[int] = field(default_factory=count)
+
+    def say(self, t: str, /, **fields: Any) -> None:
+        self.ws.send(json.dumps({"t": t, **fields}))
+
+    def hear(self, kind: str, timeout: float = 60.0) -> dict[str, Any]:
+        """The next message of a kind; all others are taken in."""
+        end = time.monotonic() + timeout
+        while True:
+            message = self.ws.recv(timeout=max(0.01, end - time.monotonic()))
+            if isinstance(message, bytes):
+                self.frames.append(picture_of(message))
+                told = self.frames[-1][0] | {"t": "frame"}
+            else:
+                told = json.loads(message)
+                self._take_in(told)
+            if told["t"] == kind:
+                return told
+
+    def _take_in(self, told: dict[str, Any]) -> None:
+        if told["t"] == "state":
+            self.state = told
+        if told["t"] == "rows":
+            columns = told["columns"]
+            known = self.rows.setdefault(told["run"], {})
+            for step in [step for step in known if step >= told["from"]]:
+                del known[step]
+            for i, step in enumerate(columns["step"]):
+                known[step] = {name: values[i] for name, values in columns.items()}
+
+    def ask(self, t: str, /, **fields: Any) -> dict[str, Any]:
+        """A command or a question, and its answer."""
+        id = next(self._ids)
+        self.say(t, id=id, **fields)
+        while True:
+            answer = self.hear(t if t in ("cell", "sequence") else "answer")
+            if answer["id"] == id:
+                return answer
+
+    def start(self, **settings: Any) -> str:
+        """A small run with a seed of its own."""
+        answer = self.ask("start", preset="birth.joint", seed=next(SEEDS), settings=SMALL | settings)
+        assert answer["ok"], answer
+        return answer["run"]
+
+    def until(self, run: str, step: int, **view: Any) -> None:
+        """Looks at a run until its rows reach a step."""
+        self.say("view", run=run, hz=20.0, rows_from={run: len(self.rows.get(run, {}))}, **view)
+        while len(self.rows.get(run, {})) <= step:
+            self.hear("rows")
+
+    def finish(self, run: str) -> None:
+        self.say("view", run=run, hz=20.0, rows_from={run: len(self.rows.get(run, {}))})
+        while not (self.state.get("run") == run and self.state["state"] == "finished"):
+            self.hear("state")
+
+
+def picture_of(message: bytes) -> tuple[dict[str, Any], np.ndarray]:
+    """Header and values of a frame."""
+    (length,) = struct.unpack("<I", message[:4])
+    header = json.loads(message[4 : 4 + length])
+    assert (4 + length) % 4 == 0
+    raw = np.frombuffer(message[4 + length :], dtype={"u8": np.uint8, "f4": "<f4"}[header["dtype"]])
+    values = raw.reshape(header["shape"]).astype(float)
+    return header, header["lo"] + values * (header["hi"] - header["lo"]) / 255 if header["dtype"] == "u8" else values
+
+
+@contextmanager
+def served(home: Path) -> Iterator[Served]:
+    """A lab in a thread; at the end its trainer is asked to leave."""
+    lab = Lab(home)
+    port = free_port("127.0.0.1", None)
+    server = uvicorn.Server(config(lab, "127.0.0.1", port))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield Served(lab, port)
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        leave(lab)
+
+
+def leave(lab: Lab) -> None:
+    with suppress(OSError):
+        while lab.hub.desk.staffed():
+            lab.hub.desk.write("orders", {"id": None, "op": "quit"})
+            time.sleep(0.1)

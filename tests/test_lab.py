@@ -1,0 +1,378 @@
+"""The lab without a browser: watching, steering, forking, replaying; and what must not happen."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from engram.api import recheck
+from engram.cli import main
+from engram.lab.desk import Desk
+from engram.lab.protocol import LARGEST_MESSAGE, frame, schema
+from engram.records import Record
+from engram.records.follow import Follower
+from lab import Page, Served, picture_of, served
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One lab and one trainer for all tests: each starts runs of its own."""
+    with served(tmp_path_factory.mktemp("lab") / "runs") as found:
+        yield found
+
+
+@pytest.fixture
+def home(lab: Served, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ENGRAM_HOME", str(lab.home))
+    return lab.home
+
+
+@pytest.fixture
+def page(lab: Served) -> Iterator[Page]:
+    with lab.page() as found:
+        yield found
+
+
+def test_a_run_is_started_watched_and_finished(page: Page, home: Path) -> None:
+    run = page.start()
+    page.finish(run)
+    record = Record(home / run)
+    assert record.finished
+    for row in record.rows:
+        assert {name: value for name, value in page.rows[run][row["step"]].items() if value is not None} == row
+    assert not (home / run / "live.safetensors").exists()
+    listed = {line["id"]: line for line in _runs(page)["runs"]}
+    assert listed[run]["state"] == "finished"
+
+
+def _runs(page: Page) -> dict:
+    page.say("runs")
+    return page.hear("runs")
+
+
+def test_a_frozen_matrix_stops_and_both_branches_are_there(page: Page, home: Path) -> None:
+    run = page.start(**{"plan.steps": 400})
+    page.until(run, 5)
+    answer = page.ask("intervene", run=run, kind="freeze", fields={"matrix": "W_O2"})
+    assert answer["ok"], answer
+    fork, step = answer["run"], answer["step"]
+    assert fork != run
+    page.until(fork, step + 20)
+    page.ask("control", op="pause")
+    child, parent = Record(home / fork), Record(home / run)
+    assert child.rows[:step] == parent.rows[:step]
+    assert len({row["recall.W_O2"] for row in child.rows[step:] if "recall.W_O2" in row}) == 1
+    lines = {line["id"]: line for line in _runs(page)["runs"]}
+    assert lines[fork]["family"] == lines[run]["family"]
+    assert lines[fork]["events"] == [{"step": step, "what": "freeze W_O2"}]
+    assert (home / fork / "events.jsonl").read_text().count('"op": "intervene"') == 1
+
+
+def test_pictures_are_those_of_the_record(page: Page, home: Path) -> None:
+    run = page.start()
+    page.finish(run)
+    page.say("view", run=run, step=16, pictures=["memory:W_O2", "raw:W_K1", "attention:2.1"], dtype="f4")
+    for _ in range(3):
+        page.hear("frame")
+    found = {header["picture"]: (header, values) for header, values in page.frames}
+    model = Record(home / run).model(16)
+    w = model.weights
+    expected = w["E"] @ w["W_V2"].T @ w["W_O2"].T @ w["U"].T
+    assert found["memory:W_O2"][0]["step"] == 16
+    assert np.allclose(found["memory:W_O2"][1], expected.numpy(), atol=1e-5)
+    assert np.allclose(found["raw:W_K1"][1], w["W_K1"].numpy())
+    assert np.allclose(found["attention:2.1"][1].sum(axis=1), 1, atol=1e-5)
+    page.say("view", run=run, step=16, minus=16, pictures=["memory:W_O2"])
+    page.hear("frame")
+    assert np.abs(page.frames[-1][1]).max() == 0
+    cell = page.ask("cell", run=run, step=16, picture="memory:W_O2", row=3, column=3)
+    assert cell["score"] == pytest.approx(float(expected[3, 3]), abs=1e-5)
+    assert cell["rank"] == 1 + int((expected[3] > expected[3, 3]).sum())
+
+
+def test_an_own_sequence_and_the_split_of_its_predictions(page: Page, home: Path) -> None:
+    run = page.start()
+    page.finish(run)
+    whole = page.ask("sequence", run=run, text="to be or to be")
+    assert whole["marks"][:5] == ["t", "o", "␣", "b", "e"]
+    model = Record(home / run).model()
+    logits = model(whole["tokens"]).logits[0]
+    lead = logits.max(dim=1).values - logits.mean(dim=1)
+    assert np.allclose(np.sum(list(whole["parts"].values()), axis=0), lead.numpy(), atol=1e-2)
+    ablated = page.ask("sequence", run=run, text="to be or to be", ablate=[[2, 1]])
+    assert not np.any(ablated["parts"]["head2"])
+    assert ablated["predictions"] != whole["predictions"]
+    refused = page.ask("start", run=run)
+    assert refused["ok"]
+    page.say("sequence", id=99, run=run, text="naïve")
+    assert "'ï' is not in the vocabulary" in page.hear("answer")["error"]
+
+
+def test_ten_random_interventions_are_replayed_to_the_byte(page: Page, home: Path) -> None:
+    """Freeze, noise, rank, reset, ablation, rate, data: now and later, in the past and on the way."""
+    run = page.start(**{"plan.steps": 120})
+    events = [
+        ("freeze", {"matrix": "W_O2"}),
+        ("noise", {"matrix": "W_K1", "size": 0.3}),
+        ("change", {"field": "plan.optimiser.lr", "value": 0.05}),
+        ("truncate", {"matrix": "W_K2", "rank": 4}),
+        ("ablate", {"layer": 1, "head": 1}),
+        ("reset", {"matrix": "W_K2", "to": 0}),
+        ("unfreeze", {"matrix": "W_O2"}),
+        ("restore", {"layer": 1, "head": 1}),
+        ("change", {"field": "task.K", "value": 2}),
+        ("noise", {"matrix": "W_O2", "size": 0.1}),
+    ]
+    wait = np.random.default_rng(0).integers(1, 6, size=len(events))
+    for (kind, fields), more in zip(events, wait, strict=True):
+        page.until(run, len(Record(home / run).rows) + int(more))
+        answer = page.ask("intervene", run=run, kind=kind, fields=fields)
+        assert answer["ok"], answer
+        run = answer["run"]
+    page.finish(run)
+    record = Record(home / run)
+    assert [type(event).__name__.lower() for event in record.train.events] == [kind for kind, _ in events]
+    found = recheck(record, len(record.rows))
+    assert found["ok"], found
+    assert "to the byte" in found["message"]
+    with pytest.raises(SystemExit) as end:
+        main(["replay", run, "--check", "--json"])
+    assert end.value.code == 0
+
+
+def test_an_intervention_in_the_past_forks_there(page: Page, home: Path) -> None:
+    run = page.start()
+    page.finish(run)
+    refused = page.ask("intervene", run=run, kind="freeze", fields={"matrix": "W_O2"})
+    assert refused["error"] == "at: the run has ended; say at which step"
+    answer = page.ask("intervene", run=run, kind="truncate", at=17, fields={"matrix": "W_O2", "rank": 1})
+    page.finish(answer["run"])
+    child, parent = Record(home / answer["run"]), Record(home / run)
+    assert child.rows[:17] == parent.rows[:17]
+    assert child.rows[18] != parent.rows[18]
+    assert recheck(child, 41)["ok"]
+    assert np.linalg.matrix_rank(child.snapshot(17)["W_O2"].numpy(), tol=1e-4) == 1
+
+
+REFUSED = [
+    ("freeze", {"matrix": "W_V1"}, "matrix", "is not trained"),
+    ("unfreeze", {"matrix": "W_O2"}, "matrix", "is not frozen"),
+    ("truncate", {"matrix": "W_O2", "rank": -1}, "rank", "greater than or equal to 0"),
+    ("noise", {"matrix": "W_O2"}, "size", "needs this field"),
+    ("change", {"field": "task.K", "value": 1000}, "task.K", "needs more than"),
+    ("change", {"field": "model.d", "value": 8}, "field", "cannot change on the way"),
+    ("ablate", {"layer": 3, "head": 1}, "head", "no head"),
+]
+
+
+def test_what_cannot_be_done_is_said_beside_its_field(page: Page) -> None:
+    run = page.start(**{"plan.steps": 4000})
+    for kind, fields, field, message in REFUSED:
+        answer = page.ask("intervene", run=run, kind=kind, fields=fields)
+        assert not answer["ok"]
+        assert message in answer["error"]
+        assert answer["field"] == field
+
+
+def test_a_start_that_makes_no_sense_names_its_field(page: Page) -> None:
+    for settings_, field in (({"task.K": 0}, "task.K"), ({"plan.steps": "many"}, "plan.steps"), ({"seed": 3}, "seed")):
+        answer = page.ask("start", preset="birth.joint", settings=settings_)
+        assert not answer["ok"]
+        assert answer["field"] == field, answer
+
+
+def test_pause_step_resume_and_limit(page: Page, home: Path) -> None:
+    run = page.start(**{"plan.steps": 3000})
+    page.until(run, 3)
+    paused = page.ask("control", op="pause")
+    rows = len(Record(home / run).rows)
+    assert page.ask("control", op="step", value=5)["ok"]
+    _wait(lambda: Desk(home).now()["state"] == "paused")
+    assert len(Record(home / run).rows) == rows + 5
+    assert paused["ok"]
+    assert page.ask("control", op="limit", value=20)["ok"]
+    assert page.ask("control", op="resume")["ok"]
+    time.sleep(1)
+    assert len(Record(home / run).rows) < rows + 5 + 60
+
+
+def _wait(done: object, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not done():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_run_outlives_its_server(tmp_path: Path) -> None:
+    """The server is killed; training goes on to the end, and a new server shows it."""
+    home = tmp_path / "runs"
+    code = "import sys; from engram.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "lab", "--no-browser", "--json"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"ENGRAM_HOME": str(home)}, text=True)
+    assert server.stdout is not None
+    url = json.loads(server.stdout.readline())["url"]
+    address = url.replace("http", "ws").replace("/?", "/ws?")
+    _wait(lambda: _answers(address))
+    with connect(address, max_size=None) as ws:
+        first = Page(ws)
+        run = first.start(**{"plan.steps": 250})
+        first.until(run, 3)
+    server.kill()
+    server.communicate()
+    with served(home) as again, again.page() as second:
+        second.until(run, 10)
+        second.finish(run)
+    assert Record(home / run).finished
+    _wait(lambda: not Desk(home).staffed())
+
+
+def _answers(address: str) -> bool:
+    try:
+        with connect(address):
+            return True
+    except OSError:
+        return False
+
+
+def test_a_trainer_that_is_killed_loses_nothing_that_was_saved(page: Page, home: Path) -> None:
+    run = page.start(**{"plan.steps": 3000})
+    page.until(run, 10)
+    page.ask("control", op="pause")
+    rows = Record(home / run).rows
+    found = subprocess.run(["pgrep", "-f", f"engram.lab.trainer {home}"], capture_output=True, text=True, check=False)
+    os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+    _wait(lambda: not Desk(home).staffed())
+    assert page.ask("start", run=run)["ok"], "another trainer takes over"
+    page.until(run, len(rows) + 5)
+    assert Record(home / run).rows[: len(rows)] == rows
+
+
+def test_the_token_and_the_origin_are_asked_for(lab: Served) -> None:
+    def get(path: str, **headers: str) -> int:
+        connection = HTTPConnection("127.0.0.1", lab.port)
+        connection.request("GET", path, headers=headers)
+        with closing(connection):
+            return connection.getresponse().status
+
+    assert get("/") == get("/?token=wrong") == get("/?token=%FF%FE") == 403
+    assert get(f"/?token={lab.token}", Origin="http://evil.example") == 403
+    assert get(f"/?token={lab.token}") == 200
+    assert get(f"/../../etc/passwd?token={lab.token}") == 404
+    address = f"ws://127.0.0.1:{lab.port}/ws"
+    for path, origin in (("", None), ("?token=no", None), (f"?token={lab.token}", "http://evil.example")):
+        with pytest.raises(InvalidStatus), connect(address + path, origin=origin):  # type: ignore[arg-type]
+            pass
+    with lab.page(Origin=f"http://127.0.0.1:{lab.port}") as page:
+        assert "runs" in _runs(page)
+
+
+NO_RUNS = ["../../etc", "..", ".", "", "a/b", "lab", "nul\0l", "<img src=x onerror=alert(1)>", "x" * 200]
+
+
+def test_names_that_are_no_runs_are_refused(page: Page) -> None:
+    for run in NO_RUNS:
+        page.say("view", run=run, pictures=["memory:W_O2"])
+        assert "run" in page.hear("error")["message"]
+        assert not page.ask("start", run=run)["ok"]
+
+
+def test_a_thousand_commands_a_second_are_too_many(page: Page, home: Path) -> None:
+    run = page.start(**{"plan.steps": 3000})
+    began = time.monotonic()
+    for i in range(1000):
+        page.say("control", id=1000 + i, op="resume")
+    answers = [page.hear("answer") for _ in range(1000)]
+    assert sum(answer["ok"] for answer in answers) <= 20 * (2 + time.monotonic() - began)
+    assert sum("too many commands" in answer.get("error", "") for answer in answers) > 500
+    page.until(run, len(Record(home / run).rows) + 3)
+
+
+MALFORMED = st.one_of(
+    st.binary(max_size=200),
+    st.text(max_size=200),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+        max_leaves=12,
+    ).map(json.dumps),
+    st.fixed_dictionaries(
+        {"t": st.sampled_from(["view", "cell", "sequence", "runs", "start", "control", "intervene", "x"])},
+        optional={
+            name: st.none() | st.integers() | st.text(max_size=12) | st.lists(st.integers(-9, 9), max_size=3)
+            for name in ("id", "run", "step", "pictures", "tokens", "text", "kind", "fields", "op", "preset", "minus")
+        },
+    ).map(json.dumps),
+)
+
+
+def test_ten_thousand_malformed_messages_do_not_kill_the_server(tmp_path: Path) -> None:
+    with served(tmp_path / "runs") as lab:
+
+        @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(st.lists(MALFORMED, min_size=50, max_size=50))
+        def throw(messages: list[str | bytes]) -> None:
+            with lab.page() as page:
+                for message in messages:
+                    page.ws.send(message)
+                assert _runs(page)["runs"] == []
+
+        throw()
+        with lab.page() as page:
+            page.ws.send("x" * (LARGEST_MESSAGE + 1))
+            with pytest.raises(ConnectionClosed):
+                page.hear("answer")
+        with lab.page() as page:
+            assert _runs(page)["presets"]
+
+
+def test_frames_hold_their_values() -> None:
+    values = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
+    assert np.array_equal(picture_of(frame({}, values, "f4"))[1], values.astype(float))
+    rough = picture_of(frame({"t": "picture"}, values))[1]
+    assert np.abs(rough - values).max() <= (values.max() - values.min()) / 255
+    constant = picture_of(frame({}, np.full((2, 2), 3.0)))[1]
+    assert np.array_equal(constant, np.full((2, 2), 3.0))
+
+
+def test_the_schema_of_the_protocol_is_published() -> None:
+    """To write it anew: json.dumps(engram.lab.protocol.schema(), indent=1)."""
+    path = Path(__file__).parent / "lab-schema.json"
+    assert json.loads(path.read_text()) == schema()
+
+
+def test_a_follower_sees_a_run_that_was_cut_back(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir(parents=True)
+    rows = folder / "rows.jsonl"
+    rows.write_text('{"step": 0}\n{"step": 1}\n{"step": 2}\n{"st')
+    follower = Follower(folder)
+    assert [row["step"] for row in follower.poll()] == [0, 1, 2]
+    rows.write_text('{"step": 0}\n{"step": 1, "new": 1}\n')
+    follower.poll()
+    assert follower.rows == [{"step": 0}, {"step": 1, "new": 1}]
+
+
+def test_stop_saves_what_goes_on_without_a_page(page: Page, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = page.start(**{"plan.steps": 4000})
+    page.until(run, 2)
+    for code, told in ((0, f"stopped {run}"), (2, "no training goes on")):
+        with pytest.raises(SystemExit) as end:
+            main(["lab", "--stop"])
+        assert end.value.code == code
+        out = capsys.readouterr()
+        assert told in out.out + out.err
+    assert Record(home / run).ended is None
+    assert (home / run / "state.safetensors").exists()

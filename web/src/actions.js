@@ -1,0 +1,91 @@
+/**
+ * What a person can do, by mouse or by key.
+ * @import { Answer, Control } from "./protocol.js"
+ */
+import { batch } from "@preact/signals";
+import { ask, send } from "./socket.js";
+import { atOrBefore, lowerBound, nearest } from "./steps.js";
+import { ablate, about, also, events, info, last, now, promised, run, runs, say, state, step, stops, tokens, trainer, training } from "./store.js";
+
+/** Look at the stored step nearest to x; from now on new data do not move it. @param {number} x */
+export function scrubTo(x) {
+  step.value = nearest(stops.value, x);
+}
+
+/** Over so many stored steps. @param {number} by */
+export function move(by) {
+  const at = lowerBound(stops.value, atOrBefore(stops.value, now.value));
+  step.value = stops.value[Math.min(stops.value.length - 1, Math.max(0, at + by))];
+}
+
+/** To the next of these steps in a direction. @param {number[]} places @param {number} direction */
+function moveAmong(places, direction) {
+  const inOrder = [...places].sort((a, b) => direction * (a - b));
+  const next = inOrder.find((place) => direction * (place - now.value) > 0);
+  if (next !== undefined) scrubTo(next);
+}
+
+/** @param {number} direction */
+export const moveToMark = (direction) =>
+  moveAmong([...(state.value?.births ?? []), ...events.value].map((mark) => mark.step), direction);
+
+/** @param {number} direction */
+export const moveToWeights = (direction) => moveAmong(state.value?.snapshots ?? [], direction);
+
+export function toggleLive() {
+  step.value = step.value === null ? last.value : null;
+}
+
+/** Branches of one training are compared at one step; another training is followed live. @param {string} id @param {string[]} [beside] */
+export function choose(id, beside) {
+  if (id === run.value) return;
+  const family = runs.value?.find((r) => r.id === id)?.family;
+  batch(() => {
+    const related = family !== undefined && family === info.value?.family;
+    if (!related) step.value = null;
+    if (!related) tokens.value = null; // another training may have other letters
+    const swapped = also.value.map((other) => (other === id ? /** @type {string} */ (run.value) : other)); // both stay in sight
+    also.value = beside ?? (related ? swapped : []);
+    run.value = id;
+  });
+}
+
+/** @param {Control["op"]} op @param {number} [value] */
+export async function control(op, value = 0) {
+  const reply = await ask({ t: "control", op, value });
+  const done = { pause: "Paused", resume: "Training goes on", step: "Taking a step", limit: "Speed limit set" };
+  report(reply, `${done[op]}.`);
+}
+
+/**
+ * Says how it went. A form shows its own errors, so for one they are only read aloud.
+ * @param {import("./socket.js").Reply} reply @param {string} good @param {boolean} [ofForm]
+ * @returns {reply is Answer} whether it went well
+ */
+export function report(reply, good, ofForm = false) {
+  const answer = /** @type {Answer} */ (reply);
+  say(answer.ok ? good : `Refused: ${answer.error ?? "no reason was given"}`, !answer.ok && !ofForm);
+  if (answer.ok && answer.run) promised.add(answer.run);
+  if (answer.ok) send({ t: "runs" });
+  return answer.ok;
+}
+
+export function pauseOrResume() {
+  if (!training.value) return;
+  void control(trainer.value.state === "running" ? "pause" : "resume");
+}
+
+/** Go on with a run that was interrupted. */
+export async function goOn() {
+  if (!run.value) return;
+  const reply = await ask({ t: "start", run: run.value });
+  if (report(reply, "The run goes on.")) step.value = null;
+}
+
+/** @param {number} layer @param {number} head */
+export function toggleHead(layer, head) {
+  const rest = ablate.value.filter(([l, h]) => l !== layer || h !== head);
+  const heads = about.value?.heads ?? [];
+  if (rest.length < ablate.value.length) ablate.value = rest;
+  else ablate.value = heads.filter(([l, h]) => (l === layer && h === head) || rest.some((r) => r[0] === l && r[1] === h));
+}

@@ -1,0 +1,54 @@
+/** The page. */
+import { Attention } from "./attention.js";
+import { Branches } from "./branches.js";
+import { Help } from "./help.js";
+import { html } from "./html.js";
+import { Interventions } from "./interventions.js";
+import { Scrubber } from "./scrubber.js";
+import { Start } from "./start.js";
+import { dialog, link, run, runs, said, say } from "./store.js";
+import { Timeline } from "./timeline.js";
+import { Tooltip } from "./tooltip.js";
+import { TopBar } from "./topbar.js";
+import { Wall } from "./wall.js";
+
+const BANNERS = {
+  lost: "Connection lost, trying again. What was loaded stays usable. If the lab was started anew, open the address that it printed.",
+  other: "This page and the server are of different versions: reload the page.",
+};
+
+function Banner() {
+  if (link.value !== "lost" && link.value !== "other") return null;
+  return html`<div class="banner" data-testid="banner" role="alert">${BANNERS[link.value]}</div>`;
+}
+
+/** The last thing that went wrong, until it is closed. */
+function Notice() {
+  if (!said.value.bad || dialog.value) return null;
+  return html`<div class="notice" data-testid="notice">${said.value.text}
+    <button class="icon" aria-label="Close" onClick=${() => say("")}>×</button></div>`;
+}
+
+function Empty() {
+  return html`<div class="empty">
+    <h2>No runs yet</h2>
+    <p>Start one and watch its memories being born: the matrices fill with associations, the attention heads find their
+      places, and the loss falls where the context holds the answer.</p>
+    <button class="primary" onClick=${() => (dialog.value = "start")}>Start the first run</button>
+  </div>`;
+}
+
+function Panels() {
+  return html`<main class="grid">
+    <div class="column"><${Timeline} /><${Interventions} /><${Branches} /></div>
+    <div class="column"><${Wall} /><${Attention} /></div>
+  </main>`;
+}
+
+export function App() {
+  const empty = runs.value !== null && !run.value;
+  return html`<header class="head"><${TopBar} />${!empty && html`<${Scrubber} />`}<${Banner} /></header>
+    ${empty ? html`<${Empty} />` : html`<${Panels} />`}
+    <${Start} /><${Help} /><${Tooltip} /><${Notice} />
+    <div class="sr" role="status" aria-live="polite">${said.value.text}</div>`;
+}

@@ -1,0 +1,77 @@
+/** Where each head looks on a sequence, and what would be predicted without it. */
+import { toggleHead } from "./actions.js";
+import { HeadKey, Strip } from "./arcs.js";
+import { DIVERGING, RISING } from "./colours.js";
+import { html, useEffect, useRef } from "./html.js";
+import { Matrix } from "./matrix.js";
+import { gradient } from "./paint.js";
+import { Panel } from "./panel.js";
+import { Predictions } from "./predictions.js";
+import { chosen, problem, query, reading } from "./sequence.js";
+import { ablate, about, subtracted, text, tokens } from "./store.js";
+import { maps } from "./view.js";
+
+const PAUSE = 200; // milliseconds without typing before the server is asked
+
+function Own() {
+  const timer = useRef(0);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  /** @param {string} value */
+  const set = (value) => {
+    chosen.value = null;
+    text.value = value;
+    if (!value) tokens.value = null;
+  };
+  return html`<div class="own"><label><span>Your own sequence</span>
+    <input type="text" data-testid="sequence-input" spellcheck="false" autocomplete="off" value=${text.value} maxlength="4096"
+      placeholder="type or paste; empty: one of the task’s" aria-describedby="sequence-problem"
+      onInput=${(/** @type {any} */ e) => {
+        clearTimeout(timer.current);
+        timer.current = setTimeout(set, PAUSE, e.target.value);
+      }} /></label>
+    <button data-testid="sequence-reset" disabled=${!text.value} onClick=${() => set("")}>the task’s own</button>
+    <span class="error" id="sequence-problem" data-testid="sequence-problem">${problem}</span></div>`;
+}
+
+/** @param {{layer: number, head: number, name: string}} props */
+function HeadMap({ layer, head, name }) {
+  const off = ablate.value.some(([l, h]) => l === layer && h === head), title = `layer ${layer}, head ${head}`;
+  return html`<figure class=${off ? "memory off" : "memory"}>
+    <figcaption>${title}
+      <label class="check"><input type="checkbox" data-testid=${`ablate-${layer}.${head}`} checked=${off}
+        onChange=${() => toggleHead(layer, head)} /> without it</label></figcaption>
+    <${Matrix} picture=${name} label=${`Attention of ${title}`} room=${420} marks=${marks}
+      scale=${(/** @type {import("./protocol.js").Frame} */ frame) => ({ extent: frame.minus === null ? null : 1, rooted: true })}
+      pick=${(/** @type {{row: number}} */ cell) => (chosen.value = cell.row)} />
+  </figure>`;
+}
+
+/** A long sequence is numbered, a short one shows its tokens. @param {import("./protocol.js").Frame} frame */
+function marks({ shape }) {
+  const known = reading.value?.marks ?? [], fits = known.length === shape[1] && shape[1] <= 40;
+  const own = fits ? known : Array.from({ length: shape[1] }, (_, i) => String(i + 1));
+  return { rows: own.slice(0, shape[0]), columns: own };
+}
+
+/** Colours follow the root of the weight, so their stops stand at the squares. */
+function Bar() {
+  const change = subtracted.value !== null, least = change ? "−1" : "0";
+  const rising = RISING.value.map((colour, i, all) => `${colour} ${100 * (i / (all.length - 1)) ** 2}%`);
+  const background = change ? gradient(DIVERGING.value, true) : `linear-gradient(90deg, ${rising.join(",")})`;
+  return html`<div class="colourbar" aria-label=${`Colours from ${least} to 1`}><span>${least}</span>
+    <i style=${{ background }}></i><span>1</span></div>`;
+}
+
+export function Attention() {
+  if (about.value && !maps.value.length) {
+    return html`<${Panel} name="attention" title="Attention"><p class="hint">This run has no heads whose attention could be shown.</p><//>`;
+  }
+  return html`<${Panel} name="attention" title="Attention">
+    <${Own} />
+    <div class="wall">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
+    <${Bar} />
+    ${reading.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than at step ${subtracted.value}`}</h3><${HeadKey} /></div>`}
+    <${Strip} />
+    <${Predictions} />
+  <//>`;
+}

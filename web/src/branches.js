@@ -1,0 +1,56 @@
+/** All branches of one training: pick one to look at, tick others to see their curves too. @import { Run } from "./protocol.js" */
+import { choose } from "./actions.js";
+import { html } from "./html.js";
+import { Panel } from "./panel.js";
+import { also, info, run, runs, trainer } from "./store.js";
+
+const MOST = 8; // curves beside the run that is looked at
+
+/** @typedef {{run: Run, depth: number}} Leaf */
+
+/** Whether one run did all that its fork did before it was forked. @param {Run} parent @param {Run} child */
+function contains(parent, child) {
+  return parent.events.length < child.events.length
+    && parent.events.every((e, i) => e.step === child.events[i].step && e.what === child.events[i].what);
+}
+
+/** Depth first, so that forks stand under what they were forked from. @param {Run[]} family @returns {Leaf[]} */
+export function tree(family) {
+  const parentOf = (/** @type {Run} */ child) => family.filter((r) => contains(r, child))
+    .sort((a, b) => b.events.length - a.events.length)[0];
+  const parents = new Map(family.map((r) => [r, parentOf(r)]));
+  /** @type {(parent: Run | undefined, depth: number) => Leaf[]} */
+  const under = (parent, depth) => family.filter((r) => parents.get(r) === parent)
+    .sort((a, b) => a.parts_at - b.parts_at)
+    .flatMap((r) => [{ run: r, depth }, ...under(r, depth + 1)]);
+  return under(undefined, 0);
+}
+
+/** @param {string} id @param {boolean} on */
+function beside(id, on) {
+  const rest = also.value.filter((other) => other !== id);
+  also.value = on ? [...rest, id].slice(-MOST) : rest;
+}
+
+/** @param {{leaf: Leaf}} props */
+function Branch({ leaf }) {
+  const { id, events, parts_at, state } = leaf.run, mine = id === run.value;
+  const title = events.length ? events[events.length - 1].what : "without interventions";
+  const word = trainer.value.run === id && trainer.value.state !== "none" ? trainer.value.state : state;
+  return html`<li class=${mine ? "branch mine" : "branch"} style=${{ "--depth": leaf.depth }}>
+    <button data-testid=${`branch-${id}`} aria-current=${mine} title=${id} onClick=${() => choose(id)}>
+      <span>${title}</span><small>${events.length ? `from step ${parts_at}` : ""}</small>
+      <span class="state" data-state=${word}>${word}</span></button>
+    <label class="check" title="Draw its curves too"><input type="checkbox" aria-label=${`Draw the curves of: ${title}`}
+      checked=${mine || also.value.includes(id)} disabled=${mine}
+      onChange=${(/** @type {any} */ e) => beside(id, e.target.checked)} /></label>
+  </li>`;
+}
+
+export function Branches() {
+  const family = (runs.value ?? []).filter((r) => r.family === info.value?.family);
+  return html`<${Panel} name="branches" title="Branches">
+    <ul class="branches" data-testid="branches">${tree(family).map((leaf) => html`<${Branch} key=${leaf.run.id} leaf=${leaf} />`)}</ul>
+    ${family.length < 2 && html`<p class="hint">An intervention forks the run; the branches are listed here, and their curves drawn together.</p>`}
+  <//>`;
+}

@@ -1,0 +1,147 @@
+/**
+ * Curves over the steps: one uPlot, drawn anew when its series change and fed when rows come.
+ * @import { Level, Mark } from "./protocol.js"
+ */
+import uPlot from "uplot";
+import { scrubTo } from "./actions.js";
+import { faint, ground, muted } from "./colours.js";
+import { curvesEnd, pointed } from "./store.js";
+
+/**
+ * @typedef {{label: string, colour: string, width: number}} Curve
+ * @typedef {{curves: Curve[], data: uPlot.AlignedData, levels: (Level & {colour: string})[], marks: Mark[],
+ *   log: boolean, range: [number, number] | null}} Picture
+ */
+const INCREMENTS = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((m) => m * 10 ** power));
+const FONT = "11px system-ui, sans-serif";
+
+/** @param {boolean} log @returns {uPlot.Axis[]} */
+function axes(log) {
+  const look = { stroke: muted.value, font: FONT, grid: { stroke: faint.value, width: 1 }, ticks: { show: false } };
+  /** @type {uPlot.Axis} */
+  const steps = { ...look, size: 24, gap: 4, incrs: INCREMENTS, values: (_, splits) => splits.map((s) => (s === null ? "" : String(s))) };
+  if (log) steps.splits = (u) => [0, 1, 10, 100, 1000, 1e4, 1e5].filter((s) => s <= (u.scales.x.max ?? 0));
+  if (log) steps.filter = (_, splits) => splits;
+  return [steps, { ...look, size: 38, gap: 6 }];
+}
+
+/** @param {Picture} picture @returns {uPlot.Scales} */
+function scales({ log, range }) {
+  const top = /** @type {uPlot.Scale.Range} */ ((_u, _min, max) => [0, max * 1.05 || 1]);
+  return {
+    x: { time: false, distr: log ? 4 : 1, asinh: 1, range: () => [0, Math.max(1, curvesEnd.peek())] },
+    y: { range: range ?? top },
+  };
+}
+
+/** Dashed lines of theory, each with its name; names that would touch step aside. @param {uPlot} u @param {Picture} picture */
+function drawLevels(u, { levels }) {
+  const { ctx, bbox } = u, dpr = devicePixelRatio, gap = 12 * dpr;
+  let free = Infinity;
+  ctx.save();
+  ctx.font = `${10.5 * dpr}px system-ui, sans-serif`;
+  ctx.textAlign = "right";
+  for (const level of [...levels].sort((a, b) => a.value - b.value)) {
+    const y = u.valToPos(level.value, "y", true);
+    if (y < bbox.top || y > bbox.top + bbox.height + 1) continue;
+    free = Math.min(y - 4 * dpr, free - gap);
+    dashed(ctx, bbox, y, level.colour);
+    named(ctx, level.name, bbox.left + bbox.width - 6 * dpr, free, level.colour);
+  }
+  ctx.restore();
+}
+
+/** @param {CanvasRenderingContext2D} ctx @param {uPlot.BBox} box @param {number} y @param {string} colour */
+function dashed(ctx, box, y, colour) {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
+  ctx.beginPath();
+  ctx.moveTo(box.left, y);
+  ctx.lineTo(box.left + box.width, y);
+  ctx.stroke();
+}
+
+/** A halo of ground keeps the name legible over curves. @param {CanvasRenderingContext2D} ctx @param {string} text @param {number} x @param {number} y @param {string} colour */
+function named(ctx, text, x, y, colour) {
+  ctx.setLineDash([]);
+  ctx.lineWidth = 4 * devicePixelRatio;
+  ctx.lineJoin = "round";
+  ctx.strokeStyle = ground.value;
+  ctx.strokeText(text, x, y);
+  ctx.fillStyle = colour;
+  ctx.fillText(text, x, y);
+}
+
+/** @param {uPlot} u @param {Picture} picture */
+function drawMarks(u, { marks }) {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.strokeStyle = muted.value;
+  ctx.globalAlpha = 0.45;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([devicePixelRatio, 3 * devicePixelRatio]);
+  for (const mark of marks) {
+    const x = Math.round(u.valToPos(mark.step, "x", true));
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+/** Pressing and dragging on the curves scrubs. @param {uPlot} u */
+function scrubOn(u) {
+  /** @param {PointerEvent} e */
+  const go = (e) => scrubTo(u.posToVal(e.clientX - u.over.getBoundingClientRect().left, "x"));
+  u.over.addEventListener("pointerdown", (e) => {
+    if (e.button !== 0) return;
+    u.over.setPointerCapture(e.pointerId);
+    go(e);
+  });
+  u.over.addEventListener("pointermove", (e) => u.over.hasPointerCapture(e.pointerId) && go(e));
+}
+
+/**
+ * @param {HTMLElement} root @param {Picture} first @param {number} height
+ * @returns {{feed: (picture: Picture) => void, at: (step: number) => void, remove: () => void}}
+ */
+export function makeChart(root, first, height) {
+  let picture = first;
+  const line = document.createElement("div");
+  line.className = "nowline";
+  let step = 0;
+  const place = () => (line.style.transform = `translateX(${u.valToPos(step, "x")}px)`);
+  /** @type {uPlot.Options} */
+  const options = {
+    width: root.clientWidth, height, legend: { show: false }, padding: [8, 12, 0, 0], axes: axes(first.log),
+    scales: scales(first),
+    cursor: { y: false, drag: { x: false, y: false }, sync: { key: "steps" }, points: { size: 5 } },
+    series: [{}, ...first.curves.map((c) => ({ label: c.label, stroke: c.colour, width: c.width, spanGaps: true, points: { show: false } }))],
+    hooks: {
+      drawClear: [(u) => drawMarks(u, picture)],
+      draw: [(u) => drawLevels(u, picture), place],
+      setCursor: [(u) => (pointed.value = u.cursor.idx == null ? null : u.data[0][u.cursor.idx])],
+    },
+  };
+  const u = new uPlot(options, first.data, root);
+  u.over.append(line);
+  scrubOn(u);
+  const sizes = new ResizeObserver(() => u.setSize({ width: root.clientWidth, height }));
+  sizes.observe(root);
+  return {
+    feed: (next) => {
+      picture = next;
+      u.setData(next.data);
+    },
+    at: (now) => {
+      step = now;
+      place();
+    },
+    remove: () => {
+      sizes.disconnect();
+      u.destroy();
+    },
+  };
+}

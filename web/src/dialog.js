@@ -1,0 +1,20 @@
+/** A window over the page; Escape closes it. */
+import { html, useEffect, useRef } from "./html.js";
+import { dialog } from "./store.js";
+
+/** @param {{name: "start" | "help", title: string, children?: unknown}} props */
+export function Dialog({ name, title, children }) {
+  const box = /** @type {{current: HTMLDialogElement | null}} */ (useRef(null)), open = dialog.value === name;
+  useEffect(() => {
+    if (open && !box.current?.open) box.current?.showModal();
+    if (!open && box.current?.open) box.current.close();
+  }, [open]);
+  const close = () => {
+    if (dialog.value === name) dialog.value = null;
+  };
+  return html`<dialog ref=${box} aria-label=${title} data-testid=${`dialog-${name}`} onClose=${close}
+    onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
+    ${open && html`<div class="sheet"><header><h2>${title}</h2>
+      <button class="icon" aria-label="Close" onClick=${close}>×</button></header>${children}</div>`}
+  </dialog>`;
+}

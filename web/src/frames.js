@@ -1,0 +1,50 @@
+/**
+ * Pictures that came, kept so that scrubbing back is instant.
+ * @import { Frame } from "./protocol.js"
+ */
+import { signal } from "@preact/signals";
+import { ablate, run, step, stored, subtracted, tokens } from "./store.js";
+
+const MOST = 400;
+
+/** @type {Map<string, Frame>} in order of use */
+const held = new Map();
+/** @type {Map<string, Frame>} the newest of each picture */
+const newest = new Map();
+/** How many came; reading it makes a drawing wait for the next. */
+export const arrived = signal(0);
+
+/** What besides the step decides how a picture looks. @param {string} picture @param {string} ofRun */
+function setting(picture, ofRun) {
+  const sequence = picture.startsWith("attention:") ? `${tokens.value ?? ""}|${ablate.value}` : "";
+  return `${ofRun}|${picture}|${subtracted.value ?? ""}|${sequence}`;
+}
+
+/** @param {Frame} frame */
+export function keep(frame) {
+  if (frame.minus === subtracted.value) {
+    const place = setting(frame.picture, frame.run), key = `${frame.step}|${frame.dtype}|${place}`;
+    held.delete(key);
+    held.set(key, frame);
+    newest.delete(place);
+    newest.set(place, frame);
+    for (const map of [held, newest]) if (map.size > MOST) map.delete(/** @type {string} */ (map.keys().next().value));
+  }
+  arrived.value++;
+}
+
+/** The picture as it is wanted now, if it came. @param {string} picture @returns {Frame | undefined} */
+export function find(picture) {
+  const place = setting(picture, run.value ?? "");
+  if (step.value === null) return newest.get(place);
+  return used(`${step.value}|u8|${place}`) ?? used(`${stored.value}|u8|${place}`); // live weights are not stored, but may be held
+}
+
+/** @param {string} key */
+function used(key) {
+  const frame = held.get(key);
+  if (!frame) return undefined;
+  held.delete(key);
+  held.set(key, frame);
+  return frame;
+}

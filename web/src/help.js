@@ -1,0 +1,31 @@
+/** What the keys do, and what is seen. */
+import { Dialog } from "./dialog.js";
+import { html } from "./html.js";
+
+const KEYS = [
+  ["space", "pause or resume the training"],
+  ["← →", "the stored step before, or after; with shift ten of them"],
+  ["Home End", "the first, or the last stored step"],
+  ["Page ↑ ↓", "the stored weights before, or after"],
+  ["[ ]", "the birth or intervention before, or after"],
+  ["L", "follow live"],
+  ["F", "interventions: freeze; again: unfreeze"],
+  ["B", "branches"],
+  ["S", "a sequence of your own"],
+  ["N", "a new run"],
+  ["D", "dark or light"],
+  ["?", "this help"],
+  ["Esc", "closes, or leaves a field"],
+];
+
+export function Help() {
+  return html`<${Dialog} name="help" title="Help">
+    <p>The slider chooses a step for the whole page. <b>Follow live</b> keeps it at the newest; scrubbing, here or on the
+      curves, pins a step, and new data do not move it. Diamonds mark births, flags interventions, fine lines the steps whose
+      weights are stored.</p>
+    <p>A memory is asked (rows) and answers (columns); blue scores are below zero, orange above. Point at a cell, or move
+      there with the arrow keys, for its key, value, score, rank and margin.</p>
+    <p>An intervention forks the run: what was measured stays, and both curves are drawn.</p>
+    <table class="keys"><tbody>${KEYS.map(([keys, what]) => html`<tr><th>${keys.split(" ").map((k) => html`<kbd>${k}</kbd>`)}</th><td>${what}</td></tr>`)}</tbody></table>
+  <//>`;
+}

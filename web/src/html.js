@@ -1,0 +1,15 @@
+/** Templates, hooks and the class helper in one place. */
+export { html } from "htm/preact";
+export { useEffect, useRef, useState } from "preact/hooks";
+export { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+
+/** A number as a person would write it. @param {number | null | undefined} x @param {number} [digits] */
+export function number(x, digits = 3) {
+  if (x === null || x === undefined || !Number.isFinite(x)) return "–";
+  const size = Math.abs(x);
+  const text = size !== 0 && (size < 1e-3 || size >= 1e5) ? x.toExponential(1) : String(Number(x.toPrecision(digits)));
+  return text.replace("-", "−");
+}
+
+/** A share as a percentage. @param {number} p */
+export const percent = (p) => `${p < 0.0995 ? (100 * p).toFixed(1) : Math.round(100 * p)} %`;

@@ -1,0 +1,53 @@
+/** The keyboard. Keys are never taken from someone who is typing. */
+import { move, moveToMark, moveToWeights, pauseOrResume, scrubTo, toggleLive } from "./actions.js";
+import { toFreeze } from "./interventions.js";
+import { fold } from "./panel.js";
+import { dialog, last } from "./store.js";
+import { toggleTheme } from "./theme.js";
+
+/** Opens a panel and goes to the first thing in it that takes the focus. @param {string} name @param {string} what */
+function goTo(name, what) {
+  fold(name, true);
+  requestAnimationFrame(() => {
+    const target = document.querySelector(`#panel-${name} ${what}`);
+    if (target instanceof HTMLElement) target.focus();
+    target?.scrollIntoView({ block: "nearest" });
+  });
+}
+
+/** @type {Record<string, (e: KeyboardEvent) => void>} */
+const DOES = {
+  " ": pauseOrResume,
+  arrowleft: (e) => move(e.shiftKey ? -10 : -1),
+  arrowright: (e) => move(e.shiftKey ? 10 : 1),
+  home: () => scrubTo(0),
+  end: () => scrubTo(last.value),
+  pageup: () => moveToWeights(-1),
+  pagedown: () => moveToWeights(1),
+  "[": () => moveToMark(-1),
+  "]": () => moveToMark(1),
+  l: toggleLive,
+  f: toFreeze,
+  b: () => goTo("branches", ".branches button"),
+  s: () => goTo("attention", "[data-testid=sequence-input]"),
+  n: () => (dialog.value = "start"),
+  d: toggleTheme,
+  "?": () => (dialog.value = "help"),
+};
+
+/** @param {Element | null} at @param {string} key */
+function taken(at, key) {
+  if (!at || dialog.value) return dialog.value !== null;
+  if (at.matches("input:not([type=range]):not([type=checkbox]), textarea, [contenteditable]")) return true;
+  if (at.matches("select")) return !(at.id === "kind" && key === "f"); // F once more: unfreeze
+  if (at.matches("button, [type=checkbox]")) return key === " ";
+  return at.matches(".scroll, .strip") && ["pageup", "pagedown", "home", "end"].includes(key);
+}
+
+addEventListener("keydown", (e) => {
+  const key = e.key.toLowerCase(), does = DOES[key];
+  if (e.key === "Escape" && document.activeElement instanceof HTMLElement && !dialog.value) document.activeElement.blur();
+  if (!does || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || taken(document.activeElement, key)) return;
+  e.preventDefault();
+  does(e);
+});

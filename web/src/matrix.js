@@ -1,0 +1,116 @@
+/**
+ * A matrix on a canvas, with a crosshair that mouse and arrow keys move.
+ * @import { Frame } from "./protocol.js"
+ * @import { Cell, Marks, Place, Scale } from "./paint.js"
+ */
+import { signal } from "@preact/signals";
+import { arrived, find } from "./frames.js";
+import { html, useEffect, useRef, useSignal, useSignalEffect } from "./html.js";
+import { cellAt, layout, paint } from "./paint.js";
+import { dark } from "./theme.js";
+
+/** @typedef {Cell & {picture: string, x: number, y: number, byKey: boolean}} Hover */
+
+/** The cell that is pointed at, on whichever matrix. @type {import("@preact/signals").Signal<Hover | null>} */
+export const hover = signal(null);
+
+/** What is on each canvas now, for the tests. @type {Map<string, {step: number, shape: [number, number], lo: number, hi: number, count: number}>} */
+export const drawn = new Map();
+
+/** @param {Frame} frame */
+function count({ picture, step, shape, lo, hi }) {
+  drawn.set(picture, { step, shape, lo, hi, count: (drawn.get(picture)?.count ?? 0) + 1 });
+}
+
+/** Heads share a crosshair, memories do not. @param {string} a @param {string} b */
+const together = (a, b) => a === b || (a.startsWith("attention:") && b.startsWith("attention:"));
+
+/** @type {Record<string, [number, number]>} */
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * Draws once a frame at most, whatever changed meanwhile.
+ * @param {() => (() => void) | null} plan reads the signals on which the drawing depends, and says how to draw
+ */
+function useDrawing(plan) {
+  const planned = useRef(0), next = /** @type {{current: (() => void) | null}} */ (useRef(null));
+  useSignalEffect(() => {
+    next.current = plan();
+    if (!next.current || planned.current) return;
+    planned.current = requestAnimationFrame(() => {
+      planned.current = 0;
+      next.current?.();
+    });
+  });
+  useEffect(() => () => cancelAnimationFrame(planned.current), []);
+}
+
+/**
+ * @param {{picture: string, label: string, marks: (frame: Frame) => Marks, scale: (frame: Frame) => Scale,
+ *   room?: number, pick?: (cell: Cell) => void}} props room: no wider than this, in CSS pixels
+ */
+export function Matrix({ picture, label, marks, scale, room = Infinity, pick }) {
+  const holder = /** @type {{current: HTMLDivElement | null}} */ (useRef(null));
+  const canvas = /** @type {{current: HTMLCanvasElement | null}} */ (useRef(null));
+  const small = /** @type {{current: HTMLCanvasElement | null}} */ (useRef(null));
+  const shown = /** @type {{current: {frame: Frame, place: Place} | null}} */ (useRef(null));
+  const width = useSignal(0), caption = useSignal(""), again = useSignal(0);
+
+  useDrawing(() => {
+    void [arrived.value, dark.value, again.value];
+    const frame = find(picture) ?? shown.current?.frame;
+    if (!frame || !canvas.current || !width.value) return null;
+    const place = layout(frame, Math.min(room, width.value), marks(frame)), at = hover.value;
+    const pointed = at && together(at.picture, picture) ? at : null;
+    const how = { scale: scale(frame), place, marks: marks(frame), cross: pointed };
+    return () => {
+      shown.current = { frame, place };
+      caption.value = `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}`;
+      if (canvas.current) paint(canvas.current, (small.current ??= document.createElement("canvas")), frame, how);
+      count(frame);
+    };
+  });
+  useEffect(() => void again.value++, [room, marks]);
+  useEffect(() => {
+    const sizes = new ResizeObserver(() => (width.value = holder.current?.clientWidth ?? 0));
+    if (holder.current) sizes.observe(holder.current);
+    return () => {
+      sizes.disconnect();
+      drawn.delete(picture);
+    };
+  }, [picture]);
+
+  /** @param {PointerEvent} e */
+  const point = (e) => {
+    if (!shown.current) return;
+    const cell = cellAt(shown.current.frame, shown.current.place, e.offsetX, e.offsetY);
+    hover.value = cell && { ...cell, picture, x: e.clientX, y: e.clientY, byKey: false };
+  };
+  /** @param {KeyboardEvent} e */
+  const key = (e) => {
+    const now = shown.current, by = ARROWS[e.key];
+    if (e.key === "Escape") hover.value = null;
+    if (e.key === "Enter" && hover.value) pick?.(hover.value);
+    if (!by || !now || !canvas.current) return;
+    e.preventDefault();
+    e.stopPropagation();
+    hover.value = moved(now.frame, now.place, canvas.current, picture, by, e.shiftKey ? 10 : 1);
+  };
+  return html`<div class="matrix" ref=${holder}>
+    <canvas ref=${canvas} data-testid=${picture} tabindex="0" role="application"
+      aria-label=${`${label}. Arrow keys move the crosshair.`} width="1" height="1"
+      onPointerMove=${point} onPointerLeave=${() => (hover.value = null)} onKeyDown=${key} onBlur=${() => (hover.value = null)}
+      onClick=${() => hover.value && pick?.(hover.value)}></canvas>
+    <small class="atstep">${caption}</small>
+  </div>`;
+}
+
+/** @param {Frame} frame @param {Place} place @param {HTMLCanvasElement} canvas @param {string} picture @param {[number, number]} by @param {number} times @returns {Hover} */
+function moved(frame, place, canvas, picture, by, times) {
+  const at = hover.value && together(hover.value.picture, picture) ? hover.value : { row: -by[0] * times, column: -by[1] * times };
+  const inside = (/** @type {number} */ x, /** @type {number} */ size) => Math.min(size - 1, Math.max(0, x));
+  const row = inside(at.row + by[0] * times, frame.shape[0]), column = inside(at.column + by[1] * times, frame.shape[1]);
+  const box = canvas.getBoundingClientRect();
+  const x = box.left + place.left + (column + 0.5) * place.cell, y = box.top + place.top + (row + 0.5) * place.cell;
+  return { row, column, picture, x, y, byKey: true };
+}

@@ -1,0 +1,77 @@
+/** What comes next at each position, and which part of the model says so. @import { Reading } from "./sequence.js" */
+import { colourOf } from "./colours.js";
+import { html, number, percent, useEffect, useRef, useSignal } from "./html.js";
+import { chosen, partsAt, query, reading } from "./sequence.js";
+
+/** @type {Record<string, string>} */
+const NAMES = { embedding: "residual", head1: "previous-token head", head2: "induction head", W_F: "W_F" };
+
+/** @param {string} part */
+const nameOf = (part) => NAMES[part] ?? part;
+
+/** Parts that speak for the prediction stand to the right of the line, those against it to the left. @param {{parts: Record<string, number>, least: number, most: number}} props */
+function Split({ parts, least, most }) {
+  const span = most - least || 1;
+  let right = 0, left = 0;
+  const bars = Object.entries(parts).map(([part, share], i) => {
+    const from = share >= 0 ? right : left + share;
+    if (share >= 0) right += share;
+    else left += share;
+    const style = { left: `${(100 * (from - least)) / span}%`, width: `${(100 * Math.abs(share)) / span}%`, background: colourOf(part, i) };
+    return html`<i key=${part} style=${style}></i>`;
+  });
+  const text = Object.entries(parts).map(([part, share]) => `${nameOf(part)} ${number(share, 2)}`).join(", ");
+  return html`<div class="split" role="img" aria-label=${text} title=${text}>${bars}
+    <u style=${{ left: `${(-100 * least) / span}%` }}></u></div>`;
+}
+
+/** One scale for all rows. @param {Reading} said @param {number[]} positions */
+function span(said, positions) {
+  let least = 0, most = 0;
+  for (const t of positions) {
+    const shares = Object.values(partsAt(said, t));
+    most = Math.max(most, shares.reduce((sum, x) => sum + Math.max(0, x), 0));
+    least = Math.min(least, shares.reduce((sum, x) => sum + Math.min(0, x), 0));
+  }
+  return { least, most };
+}
+
+/** @param {{said: Reading, t: number, least: number, most: number}} props */
+function Row({ said, t, least, most }) {
+  const came = said.marks[t + 1], p = said.probabilities[t], mine = t === query.value;
+  return html`<tr aria-current=${mine} data-position=${t} onClick=${() => (chosen.value = t)}>
+    <td>${t + 1}</td><td class="token">${said.marks[t]}</td>
+    <td class="token">${came ?? ""} <small>${came === undefined || p === undefined ? "" : percent(p)}</small></td>
+    <td class="guesses">${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === came ? "hit" : ""}>
+      <b>${g.mark}</b> <small>${percent(g.p)}</small></span>`)}</td>
+    <td class="where"><${Split} parts=${partsAt(said, t)} least=${least} most=${most} /></td>
+  </tr>`;
+}
+
+/** @param {{said: Reading}} props */
+function Key({ said }) {
+  const parts = Object.keys(partsAt(said, 0));
+  return html`<div class="legend parts">${parts.map((part, i) => html`<span key=${part}>
+    <i style=${{ background: colourOf(part, i) }} aria-hidden="true"></i>${nameOf(part)}</span>`)}</div>`;
+}
+
+export function Predictions() {
+  const all = useSignal(false), box = /** @type {{current: HTMLDivElement | null}} */ (useRef(null));
+  const said = reading.value, asked = said?.asked ?? [];
+  useEffect(() => { // scrollIntoView would move the whole page
+    const row = box.current?.querySelector(`tr[data-position="${query.value}"]`);
+    if (box.current && row instanceof HTMLElement) box.current.scrollTop = row.offsetTop - box.current.clientHeight / 2;
+  }, [query.value, all.value, said?.tokens.length]);
+  if (!said) return null;
+  const positions = all.value || !asked.length ? said.tokens.map((_, t) => t) : [...new Set([...asked, query.value])].sort((a, b) => a - b);
+  const ends = span(said, positions);
+  return html`<div class="predictions" data-testid="predictions">
+    <div class="line"><h3>Predictions</h3><${Key} said=${said} />
+      ${asked.length > 0 && html`<label class="check"><input type="checkbox" checked=${all.value}
+        onChange=${() => (all.value = !all.value)} /> all positions</label>`}</div>
+    <div class="scroll" tabindex="0" ref=${box} aria-label="Predictions by position"><table>
+      <thead><tr><th>at</th><th>token</th><th>came next</th><th>likeliest</th><th>from where</th></tr></thead>
+      <tbody>${positions.map((t) => html`<${Row} key=${t} said=${said} t=${t} ...${ends} />`)}</tbody>
+    </table></div>
+  </div>`;
+}

@@ -1,0 +1,81 @@
+/**
+ * What the page and the server say to each other: docs/lab-protocol.md as types, and the decoding of pictures.
+ *
+ * @typedef {{step: number, what: string}} Mark a birth or an intervention
+ * @typedef {{id: string, title: string, seed: number, state: string, rows: number, steps: number, events: Mark[],
+ *   family: string, parts_at: number}} Run
+ * @typedef {string | number | boolean} Plain
+ * @typedef {{name: string, value: Plain | null, choices?: Plain[] | null}} Field
+ * @typedef {{name: string, about: string, fields: Field[]}} Preset
+ * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
+ *   diagonal?: boolean}} Picture
+ * @typedef {{name: string, title: string, group: "loss" | "accuracy" | "recall" | "attention" | "other"}} Column
+ * @typedef {{column: string, value: number, name: string}} Level
+ * @typedef {[number, number]} Head layer and head, from 1
+ * @typedef {Record<string, (number | null)[]> & {step: number[]}} Columns
+ * @typedef {{run: string | null, state: string, step: number | null, limit: number, error: string | null}} Trainer
+ * @typedef {{token: number, mark: string, p: number}} Guess
+ *
+ * @typedef {{t: "hello", v: number}} Hello
+ * @typedef {{t: "runs", runs: Run[], presets: Preset[]}} RunsSaid
+ * @typedef {{t: "about", run: string, title: string, steps: number, seed: number, N: number, T: number,
+ *   letters: string[] | null, matrices: string[], heads: Head[], pictures: Picture[], columns?: Column[],
+ *   levels: Level[], events: Mark[], settings: Field[]}} About
+ * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
+ * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
+ *   births: Mark[], trainer: Trainer}} State
+ * @typedef {{t: "cell", id: number, key: string, value: string, score: number, rank: number, margin: number | null,
+ *   best: string}} CellSaid
+ * @typedef {{t: "sequence", id: number, tokens: number[], marks: string[], asked: boolean[] | null,
+ *   predictions: Guess[][], parts: Record<string, number[]>,
+ *   probabilities: number[]}} SequenceSaid
+ * @typedef {{t: "answer", id: number, ok: boolean, run?: string | null, step?: number | null, error?: string | null,
+ *   field?: string | null}} Answer
+ * @typedef {{t: "error", message: string}} Failure
+ * @typedef {Hello | RunsSaid | About | Rows | State | CellSaid | SequenceSaid | Answer | Failure} Heard
+ *
+ * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null,
+ *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, also: string[],
+ *   rows_from: Record<string, number>}} View
+ * @typedef {{t: "cell", run: string, step: number | null, picture: string, row: number, column: number,
+ *   minus: number | null}} CellAsked
+ * @typedef {{t: "sequence", run: string, step: number | null, text: string | null, ablate: Head[]}} SequenceAsked
+ * @typedef {{t: "start", preset: string, seed: number, settings: Record<string, Plain>}} StartPreset
+ * @typedef {{t: "start", run: string}} GoOn
+ * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
+ * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
+ * @typedef {CellAsked | SequenceAsked | StartPreset | GoOn | Control | Intervene} Question gets an id when it is sent
+ *
+ * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
+ *   tokens: number | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header
+ * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
+ */
+
+export const VERSION = 1;
+
+/** @param {ArrayBuffer} buffer @returns {Frame} */
+export function decode(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  /** @type {Header} */
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const size = header.shape[0] * header.shape[1];
+  if (header.dtype === "u8") return { ...header, values: new Uint8Array(buffer, 4 + length, size) };
+  const values = new Float32Array(buffer, 4 + length, size);
+  return { ...header, ...ends(values), values };
+}
+
+/** @param {Float32Array} values */
+function ends(values) {
+  let lo = Infinity, hi = -Infinity;
+  for (const value of values) {
+    if (value < lo) lo = value;
+    if (value > hi) hi = value;
+  }
+  return lo <= hi ? { lo, hi } : { lo: 0, hi: 0 };
+}
+
+/** The number in a cell of a picture. @param {Frame} frame @param {number} row @param {number} column */
+export function valueAt(frame, row, column) {
+  const q = frame.values[row * frame.shape[1] + column];
+  return frame.dtype === "u8" ? frame.lo + (q * (frame.hi - frame.lo)) / 255 : q;
+}

@@ -1,0 +1,65 @@
+/**
+ * What the server says goes into the store.
+ * @import { Heard, RunsSaid, State } from "./protocol.js"
+ */
+import { batch } from "@preact/signals";
+import { choose } from "./actions.js";
+import { arrived } from "./frames.js";
+import { VERSION } from "./protocol.js";
+import { merge } from "./rows.js";
+import { send } from "./socket.js";
+import { abouts, also, info, link, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
+
+/** How often the list is asked for again before a run that is not in it is given up. */
+let patience = 10;
+
+/** @param {Heard} message */
+export function heard(message) {
+  switch (message.t) {
+    case "hello":
+      if (message.v !== VERSION) link.value = "other";
+      return undefined;
+    case "runs": return list(message);
+    case "about":
+      abouts.value = { ...abouts.value, [message.run]: message };
+      return undefined;
+    case "rows":
+      rows.value = { ...rows.value, [message.run]: merge(rows.value[message.run], message.from, message.columns) };
+      return undefined;
+    case "state": return batch(() => progress(message));
+    case "error": return say(message.message, true);
+    default: return undefined; // a newer server may say more
+  }
+}
+
+/** @param {RunsSaid} message */
+function list(message) {
+  const known = (/** @type {string} */ id) => promised.has(id) || message.runs.some((r) => r.id === id);
+  const lost = run.value !== null && !known(run.value);
+  if (lost && patience-- > 0) {
+    setTimeout(send, 500, { t: "runs" }); // a run that was ordered with the page may not have begun yet
+    return;
+  }
+  batch(() => {
+    runs.value = message.runs;
+    presets.value = message.presets;
+    if (lost) run.value = null;
+    const newest = trainer.value.run ?? message.runs[message.runs.length - 1]?.id;
+    if (!run.value && newest) choose(newest);
+    const related = (/** @type {string} */ id) => message.runs.find((r) => r.id === id)?.family === info.value?.family;
+    also.value = also.value.filter((id) => promised.has(id) || (known(id) && related(id)));
+  });
+}
+
+/** @param {State} message */
+function progress(message) {
+  const was = trainer.value, listed = runs.value?.find((r) => r.id === message.run);
+  states.value = { ...states.value, [message.run]: message };
+  trainer.value = message.trainer;
+  const changed = was.run !== message.trainer.run || was.state !== message.trainer.state;
+  if (changed && message.trainer.error) say(message.trainer.error, true);
+  if (changed || (listed && listed.state !== message.state)) send({ t: "runs" });
+}
+
+/** How many frames came, for the tests. */
+export const frames = () => arrived.peek();

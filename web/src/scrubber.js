@@ -1,0 +1,68 @@
+/** One slider over all stored steps, for the whole page. @import { Mark } from "./protocol.js" */
+import { scrubTo } from "./actions.js";
+import { html, useRef } from "./html.js";
+import { fromTrack, ticks, toTrack } from "./steps.js";
+import { about, end, events, following, last, logSteps, now, state, stored } from "./store.js";
+
+/** @param {number} step */
+const place = (step) => `${(100 * toTrack(step, end.value, logSteps.value)).toFixed(3)}%`;
+
+/** The input keeps the step as its value, for keys and screen readers; the mouse uses the track, which may be logarithmic. */
+function Slider() {
+  const dragging = useRef(false);
+  /** @param {PointerEvent} e */
+  const follow = (e) => {
+    const box = /** @type {Element} */ (e.currentTarget).getBoundingClientRect();
+    scrubTo(fromTrack((e.clientX - box.left) / box.width, end.value, logSteps.value));
+  };
+  /** @param {any} e */
+  const down = (e) => {
+    if (e.button !== 0) return;
+    e.preventDefault();
+    e.currentTarget.focus({ focusVisible: false });
+    e.currentTarget.setPointerCapture(e.pointerId);
+    dragging.current = true;
+    follow(e);
+  };
+  return html`<input type="range" data-testid="scrubber" aria-label="Step" min="0" max=${end.value} step="1"
+    value=${now.value} aria-valuetext=${`step ${now.value} of ${last.value}`}
+    onPointerDown=${down} onMouseDown=${(/** @type {Event} */ e) => e.preventDefault()}
+    onPointerMove=${(/** @type {PointerEvent} */ e) => dragging.current && follow(e)}
+    onPointerUp=${() => (dragging.current = false)} onPointerCancel=${() => (dragging.current = false)}
+    onInput=${(/** @type {any} */ e) => scrubTo(Number(e.target.value))} />`;
+}
+
+/** @param {{mark: Mark, kind: "birth" | "event"}} props */
+function Flag({ mark, kind }) {
+  const side = toTrack(mark.step, end.value, logSteps.value) > 0.6 ? "left" : "right";
+  return html`<button class=${`flag ${kind}`} tabindex="-1" style=${{ left: place(mark.step) }} data-side=${side}
+    data-tip=${`${mark.step}: ${mark.what}`} aria-label=${`Step ${mark.step}: ${mark.what}`}
+    onClick=${() => scrubTo(mark.step)}></button>`;
+}
+
+function Track() {
+  const kept = state.value?.snapshots ?? [];
+  return html`<div class="track">
+    <div class="rail"><div class="known" style=${{ width: place(last.value) }}></div><div class="done" style=${{ width: place(now.value) }}></div></div>
+    <div class="kept" aria-hidden="true">${kept.map((s) => html`<i key=${s} style=${{ left: place(s) }}></i>`)}</div>
+    <${Slider} />
+    <div class="thumb" style=${{ left: place(now.value) }} aria-hidden="true"></div>
+    ${(state.value?.births ?? []).map((mark) => html`<${Flag} key=${`b${mark.step}${mark.what}`} mark=${mark} kind="birth" />`)}
+    ${events.value.map((mark) => html`<${Flag} key=${`e${mark.step}${mark.what}`} mark=${mark} kind="event" />`)}
+    <div class="ticks" aria-hidden="true">${ticks(end.value, logSteps.value).map((s) =>
+      html`<span key=${s} style=${{ left: place(s) }}>${s}</span>`)}</div>
+  </div>`;
+}
+
+export function Scrubber() {
+  const elsewhere = !following.value && stored.value !== null && stored.value !== now.value;
+  return html`<div class="scrubber">
+    <div class="where">
+      <output data-testid="step-label">step <b>${now.value}</b>${about.value ? ` of ${about.value.steps}` : ""}</output>
+      <small>${following.value ? "newest" : elsewhere ? `weights of step ${stored.value}` : "pinned"}</small>
+    </div>
+    <${Track} />
+    <button class="quiet" aria-pressed=${logSteps.value} data-testid="log-steps" title="Logarithmic steps"
+      onClick=${() => (logSteps.value = !logSteps.value)}>log</button>
+  </div>`;
+}

@@ -1,0 +1,62 @@
+/** A reload goes on where it was: run and step stand in the address, the rest is kept for this tab, taste for this browser. */
+import { effect } from "@preact/signals";
+import * as store from "./store.js";
+import { theme } from "./theme.js";
+
+const { run, step } = store;
+const TAB = "engram.lab", BROWSER = "engram.lab.taste";
+const { also, basis, differs, minus, shared, locked, rooted, ablate, text, tokens, folded, logSteps } = store;
+const OF_TAB = { also, basis, differs, minus, shared, locked, rooted, ablate, text, tokens, folded };
+const OF_BROWSER = { theme, logSteps };
+
+/** @typedef {Record<string, import("@preact/signals").Signal<any>>} Signals */
+
+/** @param {Storage} storage @param {string} key @param {Signals} signals */
+function recall(storage, key, signals) {
+  try {
+    const kept = JSON.parse(storage.getItem(key) ?? "{}");
+    for (const [name, signal] of Object.entries(signals)) {
+      if (kept[name] !== undefined) signal.value = kept[name];
+    }
+  } catch {
+    storage.removeItem(key); // kept by an older page: begin anew
+  }
+}
+
+/** @param {Storage} storage @param {string} key @param {Signals} signals */
+function remember(storage, key, signals) {
+  effect(() => {
+    const entries = Object.entries(signals).map(([name, signal]) => [name, signal.value]);
+    storage.setItem(key, JSON.stringify(Object.fromEntries(entries)));
+  });
+}
+
+recall(sessionStorage, TAB, OF_TAB);
+recall(localStorage, BROWSER, OF_BROWSER);
+remember(sessionStorage, TAB, OF_TAB);
+remember(localStorage, BROWSER, OF_BROWSER);
+
+/** #run=…&step=…: `engram lab RUN` names a run in this way, too. The token stands before the #, and stays there. */
+function readAddress() {
+  const named = new URLSearchParams(location.hash.slice(1)), at = Number(named.get("step"));
+  if (named.get("run")) run.value = named.get("run");
+  step.value = named.has("step") && Number.isSafeInteger(at) && at >= 0 ? at : null;
+}
+
+function writeAddress() {
+  const named = new URLSearchParams();
+  if (run.value) named.set("run", run.value);
+  if (run.value && step.value !== null) named.set("step", String(step.value));
+  const hash = named.size ? `#${named}` : "";
+  if (hash !== location.hash) history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
+}
+
+readAddress();
+addEventListener("hashchange", readAddress);
+let planned = 0; // browsers refuse a page that writes its address with every movement of the mouse
+effect(() => {
+  void [run.value, step.value];
+  clearTimeout(planned);
+  planned = setTimeout(writeAddress, 250);
+});
+addEventListener("pagehide", writeAddress);

@@ -1,0 +1,110 @@
+/**
+ * The one connection: opens, is lost, opens again. Questions get an id and a promise.
+ * @import { Answer, CellSaid, Frame, Heard, Question, SequenceSaid, View } from "./protocol.js"
+ */
+import { decode } from "./protocol.js";
+import { link } from "./store.js";
+
+const FIRST_WAIT = 250, LONGEST_WAIT = 4000; // milliseconds between two attempts
+const LOOKING = 8000, DOING = 60000; // milliseconds that an answer may take
+
+/** @typedef {CellSaid | SequenceSaid | Answer} Reply */
+/** @typedef {{opened: () => void, heard: (message: Heard) => void, seen: (frame: Frame) => void}} Listener */
+
+/** @type {WebSocket | null} */
+let socket = null;
+let wait = FIRST_WAIT;
+let lastId = 0;
+/** @type {Map<number, (reply: Reply) => void>} */
+const waiting = new Map();
+
+/** The token stays in the address; it is never stored. */
+function address() {
+  const token = new URLSearchParams(location.search).get("token") ?? "";
+  const scheme = location.protocol === "https:" ? "wss" : "ws";
+  return `${scheme}://${location.host}/ws?token=${encodeURIComponent(token)}`;
+}
+
+/** @param {Listener} listener */
+export function connect(listener) {
+  const opening = new WebSocket(address());
+  socket = opening;
+  opening.binaryType = "arraybuffer";
+  opening.onopen = () => {
+    link.value = "open";
+    listener.opened();
+  };
+  opening.onmessage = ({ data }) => {
+    wait = FIRST_WAIT; // only a server that speaks counts: one that refuses the token may open and close at once
+    if (typeof data === "string") hear(JSON.parse(data), listener);
+    else listener.seen(decode(data));
+  };
+  opening.onclose = () => lost(listener);
+}
+
+/** @param {Heard} message @param {Listener} listener */
+function hear(message, listener) {
+  const settle = "id" in message ? waiting.get(message.id) : undefined;
+  if (!("id" in message)) return listener.heard(message);
+  waiting.delete(message.id);
+  settle?.(message);
+}
+
+/** @param {Listener} listener */
+function lost(listener) {
+  if (link.value !== "other") link.value = "lost";
+  for (const [id, settle] of waiting) settle({ t: "answer", id, ok: false, error: "the connection was lost" });
+  waiting.clear();
+  setTimeout(() => connect(listener), wait);
+  wait = Math.min(LONGEST_WAIT, 2 * wait);
+}
+
+/** @param {View | {t: "runs"}} message @returns {boolean} whether it left */
+export function send(message) {
+  if (socket?.readyState !== WebSocket.OPEN) return false;
+  socket.send(JSON.stringify(message));
+  return true;
+}
+
+/** @param {Question} question @returns {Promise<Reply>} never fails: what went wrong is an Answer that is not ok */
+export function ask(question) {
+  const id = ++lastId;
+  return new Promise((settle) => {
+    if (socket?.readyState !== WebSocket.OPEN) {
+      return settle({ t: "answer", id, ok: false, error: "there is no connection" });
+    }
+    waiting.set(id, settle);
+    setTimeout(giveUp, question.t === "cell" || question.t === "sequence" ? LOOKING : DOING, id);
+    return socket.send(JSON.stringify({ ...question, id }));
+  });
+}
+
+/** A question that is never answered must not hold up those that come after it. @param {number} id */
+function giveUp(id) {
+  waiting.get(id)?.({ t: "answer", id, ok: false, error: "no answer came in time" });
+  waiting.delete(id);
+}
+
+/**
+ * One question in flight; of those that come meanwhile only the latest is asked.
+ * @template {Question} Q
+ * @param {(reply: Reply, question: Q) => void} use
+ */
+export function latest(use) {
+  /** @type {Q | null} */
+  let next = null;
+  let busy = false;
+  const go = async () => {
+    busy = true;
+    while (next) {
+      const question = next;
+      next = null;
+      use(await ask(question), question);
+    }
+    busy = false;
+  };
+  return (/** @type {Q} */ question) => {
+    next = question;
+    if (!busy) void go();
+  };
+}

@@ -1,0 +1,94 @@
+/** A new run from a preset. @import { Answer, Field, Plain, Preset } from "./protocol.js" */
+import { signal } from "@preact/signals";
+import { choose, report } from "./actions.js";
+import { Dialog } from "./dialog.js";
+import { html } from "./html.js";
+import { plain } from "./interventions.js";
+import { ask } from "./socket.js";
+import { dialog, link, presets, step } from "./store.js";
+
+const chosen = signal("");
+const typed = signal(/** @type {Record<string, string>} */ ({}));
+const seed = signal("0");
+const answer = signal(/** @type {Answer | null} */ (null));
+const busy = signal(false);
+
+/** @returns {Preset | undefined} */
+const preset = () => presets.value.find((p) => p.name === chosen.value) ?? presets.value[0];
+
+/** Only what was changed: everything else is the preset's. @param {Preset} from @returns {Record<string, Plain>} */
+function settings(from) {
+  const changed = from.fields.filter((f) => typed.value[f.name] !== undefined && typed.value[f.name] !== String(f.value));
+  return Object.fromEntries(changed.map((f) => [f.name, typeof f.value === "string" ? typed.value[f.name] : plain(typed.value[f.name])]));
+}
+
+/** @param {string} error @param {string | null} [field] */
+const refuse = (error, field = null) => (answer.value = { t: "answer", id: 0, ok: false, error, field });
+
+/** @param {Event} e */
+async function start(e) {
+  e.preventDefault();
+  const from = preset(), number = Number(seed.value);
+  if (!from || busy.value) return;
+  if (seed.value.trim() === "" || !Number.isSafeInteger(number) || number < 0) {
+    refuse("a seed is a whole number from 0", "seed");
+    return;
+  }
+  busy.value = true;
+  const reply = /** @type {Answer} */ (await ask({ t: "start", preset: from.name, seed: number, settings: settings(from) }));
+  busy.value = false;
+  answer.value = reply;
+  if (report(reply, "The run was started.", true)) begun(reply);
+}
+
+/** @param {Answer} reply */
+function begun(reply) {
+  dialog.value = answer.value = null;
+  if (reply.run) choose(reply.run, []);
+  step.value = null;
+}
+
+/** The error beside a field need not name it. @param {string} name */
+function errorOf(name) {
+  if (!answer.value || answer.value.ok || answer.value.field !== name) return null;
+  return answer.value.error?.replace(`${name}: `, "");
+}
+
+/** @param {{field: Field, value: string, set: (value: string) => void}} props */
+function Entry({ field: { name, choices }, value, set }) {
+  const error = errorOf(name), id = `field-${name}`;
+  const common = { id, "data-testid": id, value, "aria-invalid": !!error, "aria-describedby": `error-${name}` };
+  const changed = (/** @type {any} */ e) => {
+    if (errorOf(name)) answer.value = null;
+    set(e.target.value);
+  };
+  return html`<label for=${id}>${name}</label>
+    <div class="entry">${choices?.length ? html`<select ...${common} onChange=${changed}>${choices.map((c) => html`<option key=${c} value=${String(c)}>${String(c)}</option>`)}</select>`
+      : html`<input ...${common} spellcheck="false" autocomplete="off" onInput=${changed} />`}
+    <span class="error" id=${`error-${name}`} data-testid=${`field-error-${name}`}>${error}</span></div>`;
+}
+
+/** @param {{from: Preset}} props */
+function Fields({ from }) {
+  const seedField = { name: "seed", value: 0 };
+  return html`<div class="fields">
+    ${from.fields.map((f) => html`<${Entry} key=${f.name} field=${f} value=${typed.value[f.name] ?? String(f.value)}
+      set=${(/** @type {string} */ value) => (typed.value = { ...typed.value, [f.name]: value })} />`)}
+    <${Entry} field=${seedField} value=${seed.value} set=${(/** @type {string} */ value) => (seed.value = value)} /></div>`;
+}
+
+export function Start() {
+  const from = preset(), known = [...(from?.fields.map((f) => f.name) ?? []), "seed"];
+  const general = answer.value && !answer.value.ok && !known.includes(answer.value.field ?? "");
+  return html`<${Dialog} name="start" title="New run"><form class="start" onSubmit=${start}>
+    ${from ? html`<label class="preset">preset <select autofocus data-testid="preset" value=${from.name} onChange=${(/** @type {any} */ e) => {
+        chosen.value = e.target.value;
+        typed.value = {};
+        answer.value = null;
+      }}>${presets.value.map((p) => html`<option key=${p.name}>${p.name}</option>`)}</select></label>
+      <p class="about">${from.about}</p><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
+    ${general && html`<p class="error" data-testid="start-error">${answer.value?.error}</p>`}
+    <footer><button type="button" onClick=${() => (dialog.value = null)}>Cancel</button>
+      <button class="primary" data-testid="start" disabled=${!from || busy.value || link.value !== "open"}>Start</button></footer>
+  </form><//>`;
+}

@@ -1,0 +1,95 @@
+/**
+ * All that the page knows, as signals.
+ * @import { About, Columns, Head, Preset, Run, State, Trainer } from "./protocol.js"
+ */
+import { computed, signal } from "@preact/signals";
+import { atOrBefore, reach, union } from "./steps.js";
+
+/** @template T @typedef {import("@preact/signals").Signal<T>} Signal */
+
+// From the server
+/** @type {Signal<"opening" | "open" | "lost" | "other">} */
+export const link = signal("opening");
+/** @type {Signal<Run[] | null>} */
+export const runs = signal(null);
+/** @type {Signal<Preset[]>} */
+export const presets = signal([]);
+/** @type {Signal<Record<string, About>>} */
+export const abouts = signal({});
+/** @type {Signal<Record<string, Columns>>} */
+export const rows = signal({});
+/** @type {Signal<Record<string, State>>} */
+export const states = signal({});
+/** @type {Signal<Trainer>} */
+export const trainer = signal({ run: null, state: "none", step: null, limit: 0, error: null });
+
+/** Runs that the server spoke of before they stand in its list. @type {Set<string>} */
+export const promised = new Set();
+
+// Chosen by the person
+/** @type {Signal<string | null>} */
+export const run = signal(null);
+/** @type {Signal<number | null>} null: follow live */
+export const step = signal(null);
+/** @type {Signal<string[]>} further runs whose curves are drawn */
+export const also = signal([]);
+/** @type {Signal<"memory" | "raw">} */
+export const basis = signal("memory");
+export const differs = signal(false);
+export const minus = signal(0);
+export const shared = signal(false);
+export const locked = signal(false);
+/** Colours follow the root of a score, so that small ones are seen beside large ones. */
+export const rooted = signal(false);
+/** @type {Signal<Head[]>} heads left out of attention pictures and predictions */
+export const ablate = signal([]);
+/** @type {Signal<string>} a sequence of one's own; empty: the task's */
+export const text = signal("");
+/** @type {Signal<number[] | null>} what the server made of it */
+export const tokens = signal(null);
+/** @type {Signal<string[]>} */
+export const folded = signal([]);
+export const logSteps = signal(false);
+
+// Of the moment
+/** @type {Signal<Set<string>>} panels on the screen */
+export const visible = signal(new Set());
+/** @type {Signal<"start" | "help" | null>} */
+export const dialog = signal(null);
+/** @type {Signal<{text: string, bad: boolean}>} the last thing worth saying aloud */
+export const said = signal({ text: "", bad: false });
+/** @type {Signal<number | null>} the step under the mouse on the timeline */
+export const pointed = signal(null);
+
+// Derived
+export const about = computed(() => (run.value ? abouts.value[run.value] : undefined));
+export const state = computed(() => (run.value ? states.value[run.value] : undefined));
+export const columns = computed(() => (run.value ? rows.value[run.value] : undefined));
+export const info = computed(() => runs.value?.find((r) => r.id === run.value));
+export const training = computed(() => run.value !== null && trainer.value.run === run.value);
+export const following = computed(() => step.value === null);
+export const stops = computed(() => {
+  const known = union(columns.value?.step ?? [], state.value?.snapshots ?? []);
+  return known.length ? known : [0];
+});
+export const last = computed(() => Math.max(stops.value[stops.value.length - 1], state.value?.live ?? 0));
+/** The last step that slider and curves have room for. */
+export const end = computed(() => reach(last.value, about.value?.steps ?? 0));
+/** The same for the curves, where other runs may be longer. */
+export const curvesEnd = computed(() => Math.max(end.value, ...also.value.map((id) => rows.value[id]?.step.at(-1) ?? 0)));
+/** The step that is looked at. */
+export const now = computed(() => step.value ?? last.value);
+/** The weights of a step are those stored last up to it. @param {number} x */
+function kept(x) {
+  const known = state.value?.snapshots ?? [];
+  return known.length ? atOrBefore(known, x) : x;
+}
+/** The step of the weights that are looked at; null: the newest. */
+export const stored = computed(() => (step.value === null ? null : kept(step.value)));
+export const subtracted = computed(() => (differs.value ? kept(minus.value) : null));
+export const events = computed(() => about.value?.events ?? info.value?.events ?? []);
+
+/** @param {string} message @param {boolean} [bad] */
+export function say(message, bad = false) {
+  said.value = { text: message, bad };
+}

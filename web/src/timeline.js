@@ -1,0 +1,95 @@
+/**
+ * Losses, and accuracy with the recalls, over the steps; branches are drawn thin in the same colours.
+ * @import { Column } from "./protocol.js"
+ */
+import { signal } from "@preact/signals";
+import uPlot from "uplot";
+import { makeChart } from "./chart.js";
+import { colourOf } from "./colours.js";
+import { html, number, useComputed, useRef, useSignal, useSignalEffect } from "./html.js";
+import { Panel } from "./panel.js";
+import { measured } from "./rows.js";
+import { about, also, columns, curvesEnd, events, logSteps, now, pointed, rows, run, state } from "./store.js";
+
+const HEIGHT = 190;
+/** Columns that were switched on or off by hand. */
+const switched = signal(/** @type {Record<string, boolean>} */ ({}));
+
+/** @param {Column} column */
+const on = (column) => switched.value[column.name] ?? (column.group !== "attention");
+
+/** A column that the server does not describe says by its name what it is. @param {string} name @returns {Column} */
+function guess(name) {
+  const group = /** @type {const} */ (["loss", "accuracy", "recall", "attention"]).find((g) => name === g || name.startsWith(`${g}.`));
+  return { name, title: group === "recall" ? name.slice(7) : name.replace(/[._]/g, " "), group: group ?? "other" };
+}
+
+/** @param {string[]} groups */
+function among(groups) {
+  const all = about.value?.columns ?? Object.keys(columns.value ?? {}).map(guess);
+  return all.filter((c) => groups.includes(c.group));
+}
+
+/** @param {Column[]} shown @returns {uPlot.AlignedData} */
+function joined(shown) {
+  const tables = [run.value, ...also.value].map((id) => (id && rows.value[id]) || { step: [] })
+    .map((held) => /** @type {uPlot.AlignedData} */ ([held.step, ...shown.map((c) => held[c.name] ?? held.step.map(() => null))]));
+  return tables.length === 1 ? tables[0] : uPlot.join(tables);
+}
+
+/** @param {Column[]} all @param {[number, number] | null} range @returns {import("./chart.js").Picture} */
+function picture(all, range) {
+  const shown = all.filter(on), colour = (/** @type {Column} */ c) => colourOf(c.name, all.indexOf(c));
+  const own = shown.map((c) => ({ label: c.title, colour: colour(c), width: 1.75 }));
+  const others = also.value.flatMap(() => shown.map((c) => ({ label: c.title, colour: `${colour(c)}70`, width: 1 })));
+  const levels = (about.value?.levels ?? []).flatMap((level) => {
+    const column = shown.find((c) => c.name === level.column);
+    return column ? [{ ...level, colour: colour(column) }] : [];
+  });
+  const marks = [...(state.value?.births ?? []), ...events.value];
+  return { curves: [...own, ...others], data: joined(shown), levels, marks, log: logSteps.value, range };
+}
+
+/** @param {{all: Column[]}} props */
+function Legend({ all }) {
+  const step = pointed.value ?? now.value, more = useSignal(false);
+  const aside = all.filter((c) => c.group === "attention");
+  return html`<div class="legend">${all.map((c, i) => (more.value || on(c) || !aside.includes(c)) && html`<button key=${c.name} aria-pressed=${on(c)} title=${c.name}
+      onClick=${() => (switched.value = { ...switched.value, [c.name]: !on(c) })}>
+      <i style=${{ background: colourOf(c.name, i) }} aria-hidden="true"></i>${c.title}
+      <b>${on(c) ? number(measured(columns.value, c.name, step)) : ""}</b></button>`)}
+    ${aside.length > 0 && html`<button class="more" aria-expanded=${more.value} onClick=${() => (more.value = !more.value)}>
+      ${more.value ? "fewer" : "more…"}</button>`}</div>`;
+}
+
+/** @param {{testid: string, label: string, groups: string[], range: [number, number] | null}} props */
+function Curves({ testid, label, groups, range }) {
+  const root = /** @type {{current: HTMLDivElement | null}} */ (useRef(null));
+  const chart = /** @type {{current: ReturnType<typeof makeChart> | null}} */ (useRef(null));
+  const drawn = useRef("");
+  const wanted = useComputed(() => picture(among(groups), range));
+  useSignalEffect(() => {
+    void curvesEnd.value;
+    const next = wanted.value, look = JSON.stringify([next.curves, next.log]);
+    if (root.current && look !== drawn.current) {
+      chart.current?.remove();
+      chart.current = makeChart(root.current, next, HEIGHT);
+      drawn.current = look;
+    } else chart.current?.feed(next);
+    chart.current?.at(now.peek());
+  });
+  useSignalEffect(() => chart.current?.at(now.value));
+  useSignalEffect(() => () => chart.current?.remove());
+  return html`<figure class="curves">
+    <figcaption>${label}</figcaption>
+    <${Legend} all=${among(groups)} />
+    <div ref=${root} data-testid=${testid} role="img" aria-label=${`${label} over the steps`} class="chart"></div>
+  </figure>`;
+}
+
+export function Timeline() {
+  return html`<${Panel} name="timeline" title="Timeline">
+    <${Curves} testid="timeline-losses" label="Loss, nats" groups=${["loss"]} range=${null} />
+    <${Curves} testid="timeline-recalls" label="Accuracy and recall" groups=${["accuracy", "recall", "attention"]} range=${[-0.03, 1.06]} />
+  <//>`;
+}

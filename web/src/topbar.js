@@ -1,0 +1,81 @@
+/** Which run, what it is doing, and what the trainer should do. @import { Run } from "./protocol.js" */
+import { choose, control, goOn, pauseOrResume, toggleLive } from "./actions.js";
+import { html, useSignal } from "./html.js";
+import { dialog, following, info, link, run, runs, state, trainer, training } from "./store.js";
+import { dark, toggleTheme } from "./theme.js";
+
+const LIMITS = [0, 1, 2, 5, 10, 20, 50, 100];
+const UNFINISHED = ["part-done", "stale", "running"];
+
+/** @param {Run} r */
+function label(r) {
+  const branch = r.events.length ? ` · ${r.events[r.events.length - 1].what}` : "";
+  return `${r.title} · seed ${r.seed}${branch} · ${r.state}`;
+}
+
+function Picker() {
+  const newestFirst = [...(runs.value ?? [])].reverse();
+  return html`<label class="picker"><span class="sr">Run</span>
+    <select data-testid="run-picker" value=${run.value ?? ""} disabled=${!newestFirst.length}
+      onChange=${(/** @type {any} */ e) => choose(e.target.value)}>
+      ${!newestFirst.length && html`<option value="">${runs.value ? "no runs yet" : "…"}</option>`}
+      ${newestFirst.map((r) => html`<option key=${r.id} value=${r.id}>${label(r)}</option>`)}
+    </select></label>`;
+}
+
+function Condition() {
+  const word = training.value ? trainer.value.state : state.value?.state ?? info.value?.state ?? "";
+  const shown = link.value === "open" ? word : link.value === "opening" ? "connecting" : "not connected";
+  return html`<span class="state" data-testid="state" data-state=${shown}>${shown}</span>`;
+}
+
+function Training() {
+  const many = useSignal("1");
+  const running = trainer.value.state === "running", off = link.value !== "open";
+  const steps = Math.max(1, Math.round(Number(many.value)) || 1);
+  return html`<div class="group" role="group" aria-label="Training">
+    <button data-testid=${running ? "pause" : "resume"} class="wide" disabled=${off} onClick=${pauseOrResume}>
+      ${running ? "Pause" : "Resume"}</button>
+    <button data-testid="step-button" disabled=${off || running} title="Take so many steps, then pause"
+      onClick=${() => control("step", steps)}>Step</button>
+    <label><span class="sr">Steps to take</span><input class="tiny" inputmode="numeric" value=${many.value}
+      disabled=${off || running} onInput=${(/** @type {any} */ e) => (many.value = e.target.value)} /></label>
+    <${Limit} />
+  </div>`;
+}
+
+function Limit() {
+  const limits = LIMITS.includes(trainer.value.limit) ? LIMITS : [...LIMITS, trainer.value.limit];
+  return html`<label><span class="sr">Speed limit</span>
+    <select data-testid="limit" value=${trainer.value.limit} title="Speed limit" disabled=${link.value !== "open"}
+      onChange=${(/** @type {any} */ e) => control("limit", Number(e.target.value))}>
+      ${limits.map((n) => html`<option value=${n}>${n ? `${n} steps/s` : "full speed"}</option>`)}
+    </select></label>`;
+}
+
+/** A run at rest can go on, and the run in training can be gone to. */
+function Elsewhere() {
+  const word = state.value?.state ?? info.value?.state ?? "", other = trainer.value.run;
+  const busy = other !== null && ["running", "paused"].includes(trainer.value.state);
+  return html`${UNFINISHED.includes(word) && run.value && html`<button data-testid="go-on" disabled=${link.value !== "open"}
+      onClick=${goOn}>Go on</button>`}
+    ${busy && html`<button class="quiet" data-testid="to-training" onClick=${() => choose(other)}>
+      ${trainer.value.state} elsewhere →</button>`}`;
+}
+
+export function TopBar() {
+  return html`<div class="topbar">
+    <h1>Engram <span>lab</span></h1>
+    <${Picker} />
+    <${Condition} />
+    ${training.value && trainer.value.state !== "idle" ? html`<${Training} />` : html`<${Elsewhere} />`}
+    <span class="space"></span>
+    ${run.value && html`<button class="live" data-testid="follow-live" aria-pressed=${following.value} title="Follow live (L)"
+      onClick=${toggleLive}><i aria-hidden="true"></i>Follow live</button>`}
+    <button data-testid="new-run" class="primary" onClick=${() => (dialog.value = "start")}>New run</button>
+    <button class="icon" data-testid="theme" aria-label=${dark.value ? "Light colours" : "Dark colours"}
+      title=${`${dark.value ? "Light" : "Dark"} colours (D)`} onClick=${toggleTheme}>${dark.value ? "☀" : "☾"}</button>
+    <button class="icon" data-testid="help" aria-label="Help" title="Help (?)"
+      onClick=${() => (dialog.value = "help")}>?</button>
+  </div>`;
+}

@@ -1,0 +1,72 @@
+/**
+ * Tells the server what is on the screen: at most once a frame, the latest wins.
+ * @import { View } from "./protocol.js"
+ */
+import { computed, effect } from "@preact/signals";
+import { missingFrom } from "./rows.js";
+import { send } from "./socket.js";
+import { ablate, about, also, basis, link, rows, run, runs, stored, subtracted, tokens, visible } from "./store.js";
+
+const HZ = 5; // pictures a second while following live
+
+/** The memories on the wall, in the basis that was chosen. */
+export const wall = computed(() => {
+  const prefix = `${basis.value}:`;
+  return about.value?.pictures.filter((p) => p.name.startsWith(prefix)) ?? [];
+});
+
+/** One attention picture a head. */
+export const maps = computed(() =>
+  (about.value?.heads ?? []).map(([layer, head]) => ({ layer, head, name: `attention:${layer}.${head}` })));
+
+const pictures = computed(() => [
+  ...(visible.value.has("wall") ? wall.value.map((p) => p.name) : []),
+  ...(visible.value.has("attention") ? maps.value.map((m) => m.name) : []),
+]);
+
+/** @type {View | null} */
+let sent = null;
+let asked = "";
+let planned = false;
+
+/** @returns {View | null} */
+function wanted() {
+  if (!run.value || !runs.value) return null; // without the list it is not known whether there is such a run
+  return {
+    t: "view", run: run.value, step: stored.value, pictures: pictures.value, minus: subtracted.value,
+    tokens: tokens.value, ablate: ablate.value, dtype: "u8", hz: HZ, also: also.value, rows_from: {},
+  };
+}
+
+function leave() {
+  planned = false;
+  const view = wanted();
+  if (!view || JSON.stringify(view) === asked) return;
+  const message = { ...view, rows_from: Object.fromEntries([view.run, ...view.also].map(held)) };
+  if (!send(message)) return;
+  asked = JSON.stringify(view);
+  sent = message;
+}
+
+/** @param {string} id */
+const held = (id) => [id, missingFrom(rows.peek()[id])];
+
+/** A hidden page has no animation frames, but must still say that it needs nothing. */
+function plan() {
+  if (planned) return;
+  planned = true;
+  if (document.hidden) setTimeout(leave, 0);
+  else requestAnimationFrame(leave);
+}
+
+/** After a connection opened all is asked anew. */
+export function askAgain() {
+  asked = "";
+  plan();
+}
+
+export const lastView = () => sent;
+
+effect(() => {
+  if (wanted() && link.value === "open") plan();
+});

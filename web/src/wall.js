@@ -1,0 +1,68 @@
+/** The memories, each in its association basis, as entries, or as the difference to another step. @import { Picture } from "./protocol.js" */
+import { DIVERGING } from "./colours.js";
+import { html, number, useSignal } from "./html.js";
+import { Matrix } from "./matrix.js";
+import { gradient } from "./paint.js";
+import { Panel } from "./panel.js";
+import { extent, fit } from "./scale.js";
+import { about, basis, differs, locked, minus, now, rooted, shared } from "./store.js";
+import { wall } from "./view.js";
+
+function Basis() {
+  /** @param {"memory" | "raw"} value @param {string} text @param {string} title */
+  const choice = (value, text, title) => html`<button aria-pressed=${basis.value === value} title=${title}
+    data-testid=${`basis-${value}`} onClick=${() => (basis.value = value)}>${text}</button>`;
+  return html`<div class="segments" role="group" aria-label="Basis">
+    ${choice("memory", "Associations", "Rows are what is asked, columns the answers")}
+    ${choice("raw", "Entries", "The entries of the matrix")}</div>`;
+}
+
+function Difference() {
+  return html`<label class="check"><input type="checkbox" data-testid="difference" checked=${differs.value}
+      onChange=${() => (differs.value = !differs.value)} /> minus step</label>
+    <label><span class="sr">Step to subtract</span><input class="tiny" inputmode="numeric" data-testid="minus" value=${minus.value}
+      onChange=${(/** @type {any} */ e) => (minus.value = Math.max(0, Math.round(Number(e.target.value)) || 0))} /></label>
+    <button class="quiet" title="Subtract the step that is looked at now" onClick=${() => (minus.value = now.value)}>this step</button>`;
+}
+
+function Scale() {
+  return html`<label class="check" title="One scale for all matrices"><input type="checkbox" data-testid="shared"
+      checked=${shared.value} onChange=${() => (shared.value = !shared.value)} /> one scale</label>
+    <button class="quiet" data-testid="rooted" aria-pressed=${rooted.value}
+      title="Colours follow the root of a score: small ones are seen beside large ones" onClick=${() => (rooted.value = !rooted.value)}>root</button>
+    <button class="quiet" data-testid="lock" aria-pressed=${locked.value}
+      title="Locked, the scale stays; otherwise it only grows" onClick=${() => (locked.value = !locked.value)}>
+      ${locked.value ? "locked" : "lock"}</button>
+    <button class="quiet" data-testid="fit" title="Fit the scale to what is shown" onClick=${fit}>fit</button>`;
+}
+
+/** @param {{picture: string}} props */
+function ColourBar({ picture }) {
+  const most = extent(picture);
+  return html`<div class="colourbar" aria-label=${`Colours from ${number(-most, 2)} to ${number(most, 2)}`}>
+    <span>${number(-most, 2)}</span><i style=${{ background: gradient(DIVERGING.value, rooted.value) }}></i>
+    <span>${number(most, 2)}</span></div>`;
+}
+
+/** @param {{picture: Picture, large: boolean, enlarge: () => void}} props */
+function Memory({ picture, large, enlarge }) {
+  const marks = { rows: picture.rows, columns: picture.columns };
+  return html`<figure class=${large ? "memory large" : "memory"}>
+    <figcaption><button class="name" aria-pressed=${large} title=${large ? "Smaller" : "Larger"} onClick=${enlarge}>
+      ${picture.title}</button></figcaption>
+    <p class="axes">${picture.asks} <span aria-label="down">↓</span>  ${picture.answers} <span aria-label="across">→</span></p>
+    <${Matrix} picture=${picture.name} label=${picture.title} marks=${() => marks} scale=${() => ({ extent: extent(picture.name), rooted: rooted.value })}
+      room=${large ? Math.max(420, innerHeight - 230) : 420} />
+    <${ColourBar} picture=${picture.name} />
+  </figure>`;
+}
+
+export function Wall() {
+  const large = useSignal("");
+  return html`<${Panel} name="wall" title="Memories" tools=${html`<${Basis} /><${Difference} /><${Scale} />`}>
+    <div class="wall">${wall.value.map((p) => html`<${Memory} key=${p.name} picture=${p} large=${large.value === p.name}
+      enlarge=${() => (large.value = large.value === p.name ? "" : p.name)} />`)}</div>
+    ${!wall.value.length && html`<p class="hint">${about.value
+      ? "This run has no associations to show; see its entries." : "Waiting for the run."}</p>`}
+  <//>`;
+}

@@ -1,4 +1,5 @@
 # make birth   sets up .venv and watches an induction head being born
+# make page    builds the page of the lab from web/ (needs node)
 # make test    sets up everything that tests need, and runs them
 PYTHON ?= python3
 VENV := .venv
@@ -6,13 +7,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: birth test check setup ledger
+.PHONY: birth test check setup ledger page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
 setup: $(VENV)/.dev
 
-test: $(VENV)/.dev $(VENV)/.browser check
+test: $(VENV)/.dev $(VENV)/.browser check page-check
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(VENV)/.dev
@@ -24,6 +25,18 @@ check: $(VENV)/.dev
 ledger: $(VENV)/.core
 	@$(BIN)/engram ledger --markdown > LEDGER.md
 	@$(BIN)/engram ledger --html docs/ledger.html --committed
+
+page: web/node_modules/.done
+	@cd web && npm run -s check && npm run -s build
+
+# The committed page must be what its sources build; installing Engram needs no node.
+page-check:
+	@if command -v npm >/dev/null; then $(MAKE) -s web/node_modules/.done && cd web && npm run -s check && npm run -s build -- --check; \
+	 elif [ -n "$$CI" ]; then echo "no npm in CI: the page cannot be built and compared"; exit 1; \
+	 else echo "no npm: the page is not built and compared"; fi
+
+web/node_modules/.done: web/package-lock.json
+	@cd web && npm ci --silent 2>/dev/null && touch node_modules/.done
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Engram needs Python 3.11 or newer: make PYTHON=python3.11 …") if sys.version_info < (3, 11) else None'

@@ -25,6 +25,14 @@ SMALL = {"task.T": 24, "task.K": 3, "model.d": 16, "plan.steps": 40, "plan.batch
 class Served:
     lab: Lab
     port: int
+    server: uvicorn.Server
+
+    def drop(self) -> None:
+        """All connections are lost."""
+        for connection in list(self.server.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None:
+                transport.abort()
 
     @property
     def home(self) -> Path:
@@ -133,7 +141,7 @@ def served(home: Path) -> Iterator[Served]:
     while not server.started:
         time.sleep(0.01)
     try:
-        yield Served(lab, port)
+        yield Served(lab, port, server)
     finally:
         server.should_exit = True
         thread.join(timeout=10)

@@ -1,4 +1,5 @@
 // Bundles the page into one self-contained file. The same sources give the same bytes.
+// With --check nothing is written: the file that is there must be the one that these sources give.
 import { build } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -31,6 +32,13 @@ const safe = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\
 const html = page
   .replace("/* style */", () => style)
   .replace("/* script */", () => safe);
-await mkdir(new URL(".", target), { recursive: true });
-await writeFile(target, html);
-console.log(`lab.html: ${(Buffer.byteLength(html) / 1024).toFixed(1)} KB`);
+if (process.argv.includes("--check")) {
+  if ((await readFile(target, "utf8")) !== html) {
+    console.error("lab.html is not what web/ builds; run: make page");
+    process.exit(1);
+  }
+} else {
+  await mkdir(new URL(".", target), { recursive: true });
+  await writeFile(target, html);
+  console.log(`lab.html: ${(Buffer.byteLength(html) / 1024).toFixed(1)} KB`);
+}

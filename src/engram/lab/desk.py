@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from contextlib import suppress
@@ -25,6 +26,17 @@ class Desk:
     def __init__(self, home: Path):
         self.home, self.folder = home, home / "lab"
         self.lock = FileLock(self.folder / "trainer.lock", timeout=0)
+
+    def token(self) -> str:
+        """The secret of this home's lab; it stays, so that an open page finds a server that was started again."""
+        path = self.folder / "token"
+        with writing_to(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                os.write(file, secrets.token_urlsafe(24).encode())
+                os.close(file)
+            return path.read_text()
 
     def clear(self) -> None:
         """A new trainer begins with an empty desk."""

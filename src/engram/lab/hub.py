@@ -81,6 +81,7 @@ class Followed:
             "matrices": list(spec.plan.trained),
             "heads": pictures.heads_of(spec),
             "pictures": pictures.catalogue(spec),
+            "columns": columns_of(spec),
             "levels": pictures.levels(spec),
             "events": events_of(spec),
             "settings": presets.fields_of(spec, presets.CHANGE),
@@ -114,6 +115,16 @@ class Followed:
             "births": self.births(),
             "trainer": trainer,
         }
+
+
+def columns_of(spec: Train) -> list[dict[str, str]]:
+    """Curves worth a line, with the words for them; what else is measured has the name of its column."""
+    groups = {"in_context": "in context", "first": "first visits", "global": "global", "answer": "answers"}
+    read = [group for group in spec.task.groups if spec.plan.loss in (group, "all")]
+    found = [{"name": "loss", "title": "loss", "group": "loss"}] if len(read) > 1 else []
+    for kind in ("loss", "accuracy"):
+        found += [{"name": f"{kind}.{g}", "title": f"{kind} {groups.get(g, g)}", "group": kind} for g in read]
+    return found + [{"name": name, "title": title, "group": "recall"} for name, title in MEMORIES.items()]
 
 
 def events_of(spec: Train) -> list[dict[str, Any]]:
@@ -150,7 +161,7 @@ class Hub:
             listed += [line] if line else []
             if line and line["state"] == "finished":
                 self._over[record.id] = line
-        return {"t": "runs", "runs": listed, "presets": presets.listed()}
+        return {"t": "runs", "runs": listed, "presets": []}
 
     def _line(self, record: Record) -> dict[str, Any]:
         spec = record.train

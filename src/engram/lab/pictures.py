@@ -152,6 +152,8 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
         [{"token": int(k), "mark": _mark(marks, int(k)), "p": round(float(q), 5)} for q, k in zip(*line, strict=True)]
         for line in zip(best.values, best.indices, strict=True)
     ]
+    if p.shape[1] != spec.task.N:
+        raise EngramError("text: this model answers questions; it does not go on with a sequence")
     came = p[torch.arange(len(tokens) - 1), torch.from_numpy(tokens[1:])]
     return {
         "tokens": tokens.tolist(),

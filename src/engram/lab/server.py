@@ -43,13 +43,14 @@ class Lab:
     """The application, for one home and one token."""
 
     def __init__(self, home: Path, token: str | None = None):
-        self.hub, self.token = Hub(home), token or secrets.token_urlsafe(24)
+        self.hub = Hub(home)
+        self.token = token or self.hub.desk.token()
         self.waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
         self._watched = 0.0
         self._answers = 0
         self._worker = ThreadPoolExecutor(1)  # one thread draws: caches need no locks, and training keeps its cores
-        self._worker.submit(listed)  # experiments take a moment to import
+        self.presets = ThreadPoolExecutor(1).submit(listed)
         routes = [Route("/", self.page), WebSocketRoute("/ws", self.socket)]
         self.app = Starlette(routes=routes)
 
@@ -197,11 +198,17 @@ class Client:
                     found = await self.lab.thread(hub.sequence, asked)
                 case Runs():
                     found = await self.lab.thread(hub.runs)
+                    if not self.lab.presets.done():
+                        await self.send(found)  # experiments take a moment to import
+                    found["presets"] = await asyncio.wrap_future(self.lab.presets)
                 case _:
                     return
             await self.send(found)
-        except EngramError as error:
-            await self.send({"t": "answer", "id": id, "ok": False, "error": str(error), "field": _field(str(error))})
+        except (WebSocketDisconnect, RuntimeError):
+            raise
+        except Exception as error:
+            told = explain_crash(error)
+            await self.send({"t": "answer", "id": id, "ok": False, "error": told, "field": _field(told)})
 
     async def command(self, asked: Start | Control | Intervene) -> None:
         try:
@@ -297,6 +304,7 @@ def _field(error: str) -> str | None:
 def free_port(host: str, wanted: int | None) -> int:
     """The port that was asked for, or one that nobody uses."""
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server that has just left may come back
         try:
             probe.bind((host, wanted or 0))
         except OSError as error:

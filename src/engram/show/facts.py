@@ -36,12 +36,17 @@ def facts_by_parameters(shapes: Mapping[str, Stored], others: Mapping[str, Store
 
 
 @house_style()
-def trade_off(cells: Mapping[tuple[int, int], float], facts: int) -> Figure:
-    """Accuracy over the parameters of attention and of the MLP."""
+def trade_off(cells: Mapping[tuple[int, int], float], facts: int, published: Sequence[tuple[int, int]]) -> Figure:
+    """Accuracy over the parameters of attention and of the MLP; right of the published boundary all facts are known."""
     fig = Figure(figsize=(7.4, 5))
     ax = fig.subplots()
     heat(ax, cells, "attention: d·d_h·H", "MLP: d·m")
     ax.set_title(f"Best accuracy on {facts} facts")
+    if published:
+        xs, ys = (sorted({size[i] for size in cells}) for i in (0, 1))
+        line = [[np.interp(point[i], axis, range(len(axis))) for point in published] for i, axis in enumerate((xs, ys))]
+        ax.plot(*line, color="#D55E00", lw=2, ls="--", label="published boundary (read off its figure)")
+        fig.legend(loc="outside lower center", fontsize=8.5)
     return fig
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, ScalarFormatter
 
 from engram.records import Record
 from engram.records.files import Row
@@ -56,6 +57,8 @@ def _order(ax: Axes, times: Mapping[int, tuple[float, float]], rates: Mapping[in
         xscale="log", yscale="log", xlabel="subjects S (R = 16, D = 2)", ylabel="time", title="Which part comes first"
     )
     ax.set_xticks(S, [str(s) for s in S])
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter(ScalarFormatter())
     ax.minorticks_off()
     ax.legend(fontsize=8.5)
 

@@ -34,6 +34,7 @@ UNITS = {"smoke": (0, 4), "quick": (0, 16, 128), "paper": (0, 16, 32, 48, 64, 96
 FEW = {8: 2, 16: 12, 32: 6}  # heads that suffice with an MLP, by d; published for d = 32: 5
 FULL = 0.99
 PUBLISHED_WIDTH = 32  # the boundary is known at the published sizes only
+BOUNDARY = ((1280, 4096), (1280, 1660), (4700, 0))  # attention d·d_h·H and MLP d·m
 FLOORS = {32: {1: 0.5, 2: 0.8}}  # published: 0.1–0.3 with one head and about 0.6 with two, whatever the MLP
 SMALL_FLOORS = {1: 0.6, 2: 0.9}  # ours
 
@@ -79,7 +80,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
 
 def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Iterator[Measure]:
     """Heads at which accuracy passes 0.99 with the largest MLP and with none, over the published boundary."""
-    for m, published in ((units, 1280 / 256), (0, 4700 / 256)):
+    for m, published in ((units, BOUNDARY[0][0] / 256), (0, BOUNDARY[-1][0] / 256)):
         over = [turn / published for turn in _turns(found, m)]
         yield Measure.over_seeds(f"{m} units: heads needed over {published:.1f}", over, 0.67, 1.5)
 
@@ -105,4 +106,5 @@ def figure(records: Sequence[Record]) -> Any:
         (sizes["d"] * sizes["d_h"] * heads, sizes["d"] * m): float(np.mean(accuracies))
         for (heads, m), accuracies in by_size(records).items()
     }
-    return trade_off(cells, facts=sizes["S"] * sizes["R"])
+    known = sizes["d"] == PUBLISHED_WIDTH
+    return trade_off(cells, facts=sizes["S"] * sizes["R"], published=BOUNDARY if known else ())

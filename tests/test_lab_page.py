@@ -1,0 +1,228 @@
+"""The page of the lab in a real browser, against a real server and a real training."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from engram.records import Record
+from lab import SEEDS, SMALL, Served, served
+
+SLOW = {"plan.steps": 3000, "plan.batch": 16}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("page") / "runs") as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, lab: Served) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1400, "height": 1000}, color_scheme="light")
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on(
+        "console",
+        lambda line: wrong.append(line.text) if line.type == "error" and "WebSocket" not in line.text else None,
+    )
+    page.goto(lab.url)
+    yield page
+    context.close()
+    assert not wrong, wrong
+
+
+def wait(done: Callable[[], Any], seconds: float = 40.0) -> Any:
+    """Polls: a policy of the page forbids what Playwright's own waiting needs."""
+    end = time.monotonic() + seconds
+    while not (found := done()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+    return found
+
+
+def lab_of(page: Page, call: str) -> Any:
+    return page.evaluate(f"window.engramLab.{call}")
+
+
+def start(page: Page, **settings: Any) -> str:
+    """A run from the dialog, as a person would start it."""
+    before = page.get_by_test_id("run-picker").input_value() if page.get_by_test_id("run-picker").is_enabled() else ""
+    page.get_by_test_id("new-run").click()
+    wait(lambda: page.get_by_test_id("preset").input_value() == "birth.joint")
+    for name, value in (SMALL | SLOW | settings | {"seed": next(SEEDS)}).items():
+        page.get_by_test_id(f"field-{name}").fill(str(value))
+    page.get_by_test_id("start").click()
+    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "running")
+    return wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != before and found)
+
+
+def steps(page: Page, run: str) -> int:
+    return len((lab_of(page, f"rows('{run}')") or {}).get("step", []))
+
+
+def test_a_run_is_started_and_its_curve_moves(page: Page, lab: Served) -> None:
+    run = start(page)
+    seen = wait(lambda: steps(page, run))
+    wait(lambda: steps(page, run) > seen + 5)
+    wait(lambda: lab_of(page, "drawn('memory:W_O2')") and lab_of(page, "drawn('attention:2.1')"))
+    drawn = lab_of(page, "drawn('memory:W_O2')")
+    assert drawn["shape"] == [65, 65]
+    wait(lambda: lab_of(page, "drawn('memory:W_O2')")["step"] > drawn["step"])
+    expect(page.get_by_test_id("timeline-losses").locator("canvas").first).to_be_visible()
+
+
+def test_what_is_wrong_is_said_beside_its_field(page: Page) -> None:
+    page.get_by_test_id("new-run").click()
+    wait(lambda: page.get_by_test_id("preset").input_value() == "birth.joint")
+    page.get_by_test_id("field-task.K").fill("0")
+    page.get_by_test_id("start").click()
+    expect(page.get_by_test_id("field-error-task.K")).to_contain_text("greater than or equal to 1")
+
+
+def test_freezing_forks_and_the_recall_stops(page: Page, lab: Served) -> None:
+    run = start(page)
+    wait(lambda: steps(page, run) > 10)
+    page.get_by_test_id("intervention-kind").select_option("freeze")
+    page.get_by_test_id("intervention-matrix").select_option("W_O2")
+    page.get_by_test_id("intervention-apply").click()
+    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    (event,) = Record(lab.home / fork).train.events
+    wait(lambda: steps(page, fork) > event.step + 25)
+    columns = lab_of(page, f"rows('{fork}')")
+    recalls = [
+        value
+        for step, value in zip(columns["step"], columns["recall.W_O2"], strict=True)
+        if step >= event.step and value is not None
+    ]
+    assert len(recalls) > 3
+    assert len(set(recalls)) == 1
+    assert steps(page, run) >= event.step, "both curves are there"
+    expect(page.get_by_test_id(f"branch-{fork}")).to_contain_text("freeze W_O2")
+    page.get_by_test_id(f"branch-{run}").click()
+    expect(page.get_by_test_id("run-picker")).to_have_value(run)
+
+
+def test_scrubbing_while_it_runs_moves_nothing_else(page: Page) -> None:
+    run = start(page)
+    wait(lambda: steps(page, run) > 60)
+    scrubber = page.get_by_test_id("scrubber")
+    for step in (30, 0, 32, 16):
+        scrubber.fill(str(step))
+        wait(lambda step=step: lab_of(page, "drawn('memory:W_O2')")["step"] <= step)
+        expect(page.get_by_test_id("step-label")).to_contain_text(f"step {step}")
+    expect(page.get_by_test_id("follow-live")).to_have_attribute("aria-pressed", "false")
+    seen = steps(page, run)
+    wait(lambda: steps(page, run) > seen + 10)
+    assert scrubber.input_value() == "16"
+    page.get_by_test_id("follow-live").click()
+    wait(lambda: int(scrubber.input_value()) > 60)
+
+
+def test_an_own_sequence_and_a_head_that_is_taken_away(page: Page) -> None:
+    run = start(page)
+    wait(lambda: steps(page, run) > 5)
+    page.get_by_test_id("pause").click()
+    page.get_by_test_id("sequence-input").fill("to be or to b")
+    table = page.get_by_test_id("predictions")
+    wait(lambda: lab_of(page, "drawn('attention:2.1')")["shape"] == [13, 13])
+    before = wait(table.inner_text)
+    page.get_by_test_id("ablate-2.1").check()
+    wait(lambda: table.inner_text() != before)
+    page.get_by_test_id("ablate-2.1").uncheck()
+    wait(lambda: table.inner_text() == before)
+    page.get_by_test_id("sequence-input").fill("naïve")
+    expect(page.get_by_test_id("sequence-problem")).to_contain_text("ï")
+
+
+def test_a_reload_continues_where_it_was(page: Page) -> None:
+    run = start(page)
+    wait(lambda: steps(page, run) > 40)
+    page.get_by_test_id("scrubber").fill("16")
+    page.get_by_test_id("sequence-input").fill("hello")
+    page.reload()
+    expect(page.get_by_test_id("run-picker")).to_have_value(run)
+    expect(page.get_by_test_id("step-label")).to_contain_text("step 16")
+    expect(page.get_by_test_id("sequence-input")).to_have_value("hello")
+    wait(lambda: (lab_of(page, "drawn('memory:W_O2')") or {}).get("step") is not None)
+
+
+def test_a_lost_connection_is_said_and_found_again(browser: Browser, lab: Served, page: Page) -> None:
+    run = start(page)
+    wait(lambda: steps(page, run) > 5)
+    page.context.set_offline(True)
+    lab.drop()
+    expect(page.get_by_test_id("banner")).to_contain_text("onnection")
+    page.get_by_test_id("scrubber").fill("3")
+    expect(page.get_by_test_id("step-label")).to_contain_text("step 3")
+    seen = steps(page, run)
+    page.context.set_offline(False)
+    expect(page.get_by_test_id("banner")).to_be_hidden()
+    wait(lambda: steps(page, run) > seen)
+    columns = lab_of(page, f"rows('{run}')")
+    assert columns["step"] == list(range(len(columns["step"]))), "no row is missing, none came twice"
+
+
+def test_dark_mode(page: Page) -> None:
+    def ground() -> str:
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = ground()
+    page.get_by_test_id("theme").click()
+    wait(lambda: ground() != light)
+    page.reload()
+    wait(lambda: ground() != light)
+
+
+def test_by_keyboard_alone(page: Page, lab: Served) -> None:
+    run = start(page)
+    wait(lambda: steps(page, run) > 40)
+    page.locator("body").press("Space")
+    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "paused")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_test_id("follow-live")).to_have_attribute("aria-pressed", "false")
+    here = int(page.get_by_test_id("scrubber").input_value())
+    page.keyboard.press("ArrowLeft")
+    assert int(page.get_by_test_id("scrubber").input_value()) < here
+    page.keyboard.press("l")
+    expect(page.get_by_test_id("follow-live")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("?")
+    expect(page.get_by_test_id("dialog-help")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("dialog-help")).to_be_hidden()
+    page.keyboard.press("f")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.get_by_test_id("intervention-apply").focus()
+    page.keyboard.press("Enter")
+    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    assert len(Record(lab.home / fork).train.events) == 1
+
+
+def test_a_matrix_answers_under_the_mouse(page: Page) -> None:
+    run = start(page)
+    wait(lambda: lab_of(page, "drawn('memory:W_O2')"))
+    page.get_by_test_id("memory:W_O2").hover(position={"x": 40, "y": 40})
+    tip = page.get_by_test_id("matrix-tooltip")
+    wait(lambda: "rank" in tip.inner_text())
+    assert run
+
+
+def test_html_in_a_run_is_shown_as_text(page: Page, lab: Served) -> None:
+    """A folder with a name that is markup is no run; a letter of a vocabulary that is markup is a letter."""
+    (lab.home / "<img src=x onerror=alert(1)>").mkdir(exist_ok=True)
+    page.reload()
+    run = start(page)
+    wait(lambda: steps(page, run) > 3)
+    page.get_by_test_id("sequence-input").fill("a&b")
+    wait(lambda: "&" in page.get_by_test_id("predictions").inner_text())
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_the_first_paint_takes_less_than_a_second(page: Page) -> None:
+    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert painted < 1000

@@ -26,14 +26,11 @@ def page(browser: Browser, lab: Served) -> Iterator[Page]:
     page.set_default_timeout(30_000)
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on(
-        "console",
-        lambda line: wrong.append(line.text) if line.type == "error" and "WebSocket" not in line.text else None,
-    )
+    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
     page.goto(lab.url)
     yield page
     context.close()
-    assert not wrong, wrong
+    assert not [line for line in wrong if "WebSocket" not in line]  # a lost connection is one of the tests
 
 
 def wait(done: Callable[[], Any], seconds: float = 40.0) -> Any:
@@ -51,14 +48,15 @@ def lab_of(page: Page, call: str) -> Any:
 
 def start(page: Page, **settings: Any) -> str:
     """A run from the dialog, as a person would start it."""
-    before = page.get_by_test_id("run-picker").input_value() if page.get_by_test_id("run-picker").is_enabled() else ""
+    seed = next(SEEDS)
     page.get_by_test_id("new-run").click()
     wait(lambda: page.get_by_test_id("preset").input_value() == "birth.joint")
-    for name, value in (SMALL | SLOW | settings | {"seed": next(SEEDS)}).items():
+    for name, value in (SMALL | SLOW | settings | {"seed": seed}).items():
         page.get_by_test_id(f"field-{name}").fill(str(value))
     page.get_by_test_id("start").click()
-    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "running")
-    return wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != before and found)
+    run = wait(lambda: f"-s{seed}-" in (found := page.get_by_test_id("run-picker").input_value()) and found)
+    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "running", timeout=20_000)
+    return run
 
 
 def steps(page: Page, run: str) -> int:
@@ -129,7 +127,8 @@ def test_an_own_sequence_and_a_head_that_is_taken_away(page: Page) -> None:
     page.get_by_test_id("pause").click()
     page.get_by_test_id("sequence-input").fill("to be or to b")
     table = page.get_by_test_id("predictions")
-    wait(lambda: lab_of(page, "drawn('attention:2.1')")["shape"] == [13, 13])
+    page.get_by_test_id("attention:2.1").scroll_into_view_if_needed()
+    wait(lambda: (lab_of(page, "drawn('attention:2.1')") or {}).get("shape") == [13, 13])
     before = wait(table.inner_text)
     page.get_by_test_id("ablate-2.1").check()
     wait(lambda: table.inner_text() != before)
@@ -144,6 +143,7 @@ def test_a_reload_continues_where_it_was(page: Page) -> None:
     wait(lambda: steps(page, run) > 40)
     page.get_by_test_id("scrubber").fill("16")
     page.get_by_test_id("sequence-input").fill("hello")
+    wait(lambda: "step=16" in page.evaluate("location.hash"))  # written when the hand rests
     page.reload()
     expect(page.get_by_test_id("run-picker")).to_have_value(run)
     expect(page.get_by_test_id("step-label")).to_contain_text("step 16")
@@ -178,10 +178,15 @@ def test_dark_mode(page: Page) -> None:
     wait(lambda: ground() != light)
 
 
+def focused(page: Page) -> str:
+    return page.evaluate("document.activeElement?.dataset.testid ?? ''")
+
+
 def test_by_keyboard_alone(page: Page, lab: Served) -> None:
     run = start(page)
     wait(lambda: steps(page, run) > 40)
-    page.locator("body").press("Space")
+    page.keyboard.press("Escape")  # from the button that was pressed last
+    page.keyboard.press("Space")
     expect(page.get_by_test_id("state")).to_have_attribute("data-state", "paused")
     page.keyboard.press("ArrowLeft")
     expect(page.get_by_test_id("follow-live")).to_have_attribute("aria-pressed", "false")
@@ -195,9 +200,10 @@ def test_by_keyboard_alone(page: Page, lab: Served) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_test_id("dialog-help")).to_be_hidden()
     page.keyboard.press("f")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    page.get_by_test_id("intervention-apply").focus()
+    wait(lambda: focused(page).startswith("intervention-"))
+    for _ in range(8):
+        if focused(page) != "intervention-apply":
+            page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
     assert len(Record(lab.home / fork).train.events) == 1
@@ -224,5 +230,5 @@ def test_html_in_a_run_is_shown_as_text(page: Page, lab: Served) -> None:
 
 
 def test_the_first_paint_takes_less_than_a_second(page: Page) -> None:
-    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    painted = wait(lambda: page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime"))
     assert painted < 1000

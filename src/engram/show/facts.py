@@ -14,24 +14,20 @@ MARKS = "os^Dv"
 
 
 @house_style()
-def facts_by_parameters(shapes: Mapping[str, Stored], others: Mapping[str, Stored], published: float) -> Figure:
-    """Left: the shapes of the paper; right: other ways to grow, and a subset of all facts."""
-    fig = Figure(figsize=(10.4, 4.4))
-    axes = fig.subplots(1, 2, sharey=True, sharex=True)
-    titles = ("As many relations as subjects", "Other scalings, α = β = 1")
-    for ax, groups, title in zip(axes, (shapes, others), titles, strict=True):
-        for i, (name, stored) in enumerate(groups.items()):
-            points = np.array([(p, n) for p, facts in stored.items() for n in facts])
-            ax.plot(*points.T, MARKS[i], color=f"C{i}", ms=6, alpha=0.75, label=name)
-        ax.set(xscale="log", yscale="log", xlabel="parameters 4·H·d_h·d + 2·m·d", title=title)
-        ax.grid()
-    ends = np.array([min(map(min, shapes.values())), max(map(max, shapes.values()))])
-    for ax in axes:
-        ax.plot(
-            ends, published * ends, color=INK, ls="--", lw=1.2, label=f"{published:g} facts a parameter (published)"
-        )
-        ax.legend(fontsize=8.5)
-    axes[0].set_ylabel("facts stored at 99 %")
+def facts_by_parameters(groups: Mapping[str, Stored], published: float, title: str) -> Figure:
+    """Facts at 99 % over parameters, beside the published line."""
+    fig = Figure(figsize=(6.8, 4.6))
+    ax = fig.subplots()
+    for i, (name, stored) in enumerate(groups.items()):
+        points = np.array([(p, n) for p, facts in sorted(stored.items()) for n in facts])
+        ax.plot(*points.T, MARKS[i], color=f"C{i}", ms=6, alpha=0.75, label=name)
+    ends = np.array([min(map(min, groups.values())), max(map(max, groups.values()))])
+    ax.plot(ends, published * ends, color=INK, ls="--", lw=1.2, label=f"{published:g} facts a parameter (published)")
+    ax.set(
+        xscale="log", yscale="log", xlabel="parameters 4·H·d_h·d + 2·m·d", ylabel="facts stored at 99 %", title=title
+    )
+    ax.grid(which="both", alpha=0.5)
+    ax.legend(fontsize=8.5)
     return fig
 
 

@@ -4,8 +4,7 @@ The published protocol: T = 32, as many noise tokens as subjects and relations, 
 ⌊βd⌋ units, Adam with learning rates 0.001, 0.003, 0.01 (here side by side on the same prompts, until one succeeds),
 fresh batches of 1024, at most 16384 steps, a look at 1024 test prompts every 128 steps, success above 99 %; the number
 of subjects is bisected. Parameters are 4 H d_h d + 2 m d. `quick` gives up after 8192 steps, and leaves out
-the smallest learning rate. Not published: trainings that are far behind are given up (PLANS, hopeless). A subset is
-taken out of a table with twice as many pairs as facts: in a much larger one names are too many for heads so narrow.
+the smallest learning rate. Not published: trainings that are far behind are given up (PLANS, hopeless).
 
     engram run facts.capacity --seeds 2
 """
@@ -24,11 +23,10 @@ from engram.records.fits import through_points
 from engram.records.readings import turn
 from engram.tasks.facts import FactsOfSize
 
-TIMES = "quick 12 min a seed, paper 1 h a seed on 2 cores"
+TIMES = "quick 8 min a seed, paper 1 h a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 left and Figs. 7–9 (protocol of its code)"
 CLAIMS = {
     "facts.linear-in-parameters": "Facts stored grow linearly with parameters, 0.15 for each, whatever the shape.",
-    "facts.subset": "To store a subset of all facts takes the parameters for that subset only.",
 }
 SEEDS = {"quick": 2, "paper": 1}
 PUBLISHED = 0.15  # facts for each parameter
@@ -40,7 +38,6 @@ PLANS = {
 }
 WIDTHS = {"smoke": (8, 11, 16), "quick": (11, 16, 22, 32), "paper": (11, 16, 22, 32)}
 SHAPES = {"smoke": ((1.0, 1.0),), "quick": ((1.0, 1.0), (2.0, 0.5)), "paper": ((1.0, 1.0), (2.0, 0.5), (1.0, 2.0))}
-OTHERS = {"smoke": (8,), "quick": (16, 22), "paper": (16, 22)}  # widths for other scalings and the subset
 
 
 def model_of(shape: tuple[float, float], d: int) -> Factual:
@@ -49,23 +46,13 @@ def model_of(shape: tuple[float, float], d: int) -> Factual:
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    main = [(FactsOfSize(D=D), model_of(shape, d)) for shape in SHAPES[scale] for d in WIDTHS[scale]]
-    for d in OTHERS[scale]:
-        model = model_of(SHAPES[scale][0], d)
-        others = [FactsOfSize(D=D, scaling="subset", S=_side(model))]
-        if scale == "paper" and d == OTHERS[scale][0]:
-            others += [FactsOfSize(D=D, scaling="R=√S"), FactsOfSize(D=D, scaling="D=S")]
-        main += [(task, model) for task in others]
-    return [
-        Search(task=task, model=model, plan=PLANS[scale], bracket=_bracket(task, model), tolerance=0.03, seed=seed)
-        for task, model in main
-        for seed in seeds
-    ]
+    models = [model_of(shape, d) for shape in SHAPES[scale] for d in WIDTHS[scale]]
+    return [search(FactsOfSize(D=D), model, scale, seed) for model in models for seed in seeds]
 
 
-def _side(model: Factual) -> int:
-    """Subjects and relations of a table with twice as many pairs as the model should store facts."""
-    return round(sqrt(2 * PUBLISHED * model.parameters))
+def search(task: FactsOfSize, model: Factual, scale: Scale, seed: int) -> Search:
+    bracket = _bracket(task, model)
+    return Search(task=task, model=model, plan=PLANS[scale], bracket=bracket, tolerance=0.03, seed=seed)
 
 
 def _bracket(task: FactsOfSize, model: Factual) -> tuple[int, int]:
@@ -86,10 +73,10 @@ def facts_stored(record: Record) -> int:
 Stored = dict[float, list[float]]  # facts over seeds, by parameters
 
 
-def by_shape(records: Sequence[Record], scaling: str = "R=S") -> dict[str, Stored]:
+def by_shape(records: Sequence[Record]) -> dict[str, Stored]:
     """For each shape the facts stored, by parameters."""
     found: dict[str, Stored] = {}
-    for record in (r for r in records if r.search.task.scaling == scaling):  # type: ignore[union-attr]
+    for record in records:
         model = record.store
         alpha, beta = next(shape for shape in SHAPES["paper"] if model_of(shape, model.d) == model)
         name = f"α = {alpha:g}, β = {beta:g}"
@@ -106,14 +93,6 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     if published:
         measures += _constants(shapes)
     yield _claim("facts.linear-in-parameters", *measures)
-    label = "facts of a table twice as large, over those of a full table in the same model, by width and seed"
-    yield _claim("facts.subset", Measure.over_seeds(label, _subset_ratios(records), low=0.75))
-
-
-def _subset_ratios(records: Sequence[Record]) -> list[float]:
-    full = {(r.store, r.search.seed): facts_stored(r) for r in records if r.search.task == FactsOfSize(D=D)}
-    subset = [r for r in records if r.search.task.scaling == "subset"]  # type: ignore[union-attr]
-    return [facts_stored(r) / full[r.store, r.search.seed] for r in subset if (r.store, r.search.seed) in full]
 
 
 def _constants(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
@@ -135,6 +114,4 @@ def _claim(id: str, *measures: Measure) -> Claim:
 def figure(records: Sequence[Record]) -> Any:
     from engram.show.facts import facts_by_parameters
 
-    others = {name: by_shape(records, name) for name in ("subset", "R=√S", "D=S")}
-    first = {name: next(iter(found.values())) for name, found in others.items() if found}
-    return facts_by_parameters(by_shape(records), first, PUBLISHED)
+    return facts_by_parameters(by_shape(records), PUBLISHED, "As many relations as subjects")

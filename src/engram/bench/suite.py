@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import facts, full, sweeps
+from engram.bench import facts, full, lab, sweeps
 from engram.bench.baselines import dense_step, sample_in_pool, sampling_pool
 from engram.bench.lines import Benchmark, best, in_process, peaks
 from engram.engines.local import cores
@@ -220,4 +220,6 @@ BENCHMARKS = {
     "step.facts": facts.steps,
     "sweep.linear": sweeps.linear,
     "sweep.hopeless": sweeps.hopeless,
+    "lab.slowdown": lab.slowdown,
+    "lab.scrub": lab.scrub,
 }

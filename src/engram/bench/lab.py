@@ -1,0 +1,186 @@
+"""What watching costs a training, and how soon a step that is scrubbed to is seen."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from engram.bench.lines import Benchmark
+from engram.errors import EngramError
+
+STEPS, WARM, CLIENTS, ROUNDS = 70, 10, 5, 3
+SETTINGS = {"plan.steps": STEPS}
+PICTURES = ["memory:W_O2", "memory:W_K2", "memory:W_K1", "attention:1.1", "attention:2.1"]
+BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
+
+
+def slowdown(bench: Any) -> Iterator[Benchmark]:
+    """Seconds of a step of birth.joint at quick scale, watched, against `engram run`: best of some rounds."""
+    sides: dict[str, Callable[[], float]] = {"run": _plain, "clients": lambda: _watched(_clients)}
+    if _browser():
+        sides["page"] = lambda: _watched(_page)
+    found = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        for name, side in sides.items():
+            found[name].append(side())
+    plain = min(found.pop("run"))
+    labels = {"clients": f"{CLIENTS} clients without a browser", "page": "one page in Chromium"}
+    for name, seconds in found.items():
+        about = f"{labels[name]} at 2 Hz: {min(seconds) / plain - 1:+.1%} against `engram run`, best of {ROUNDS}"
+        yield Benchmark(f"lab.slowdown.{name}", min(seconds), "s", plain, plain / min(seconds), about=about)
+
+
+def _plain() -> float:
+    with tempfile.TemporaryDirectory() as home:
+        settings = [f"{name}={value}" for name, value in SETTINGS.items()]
+        command = [sys.executable, "-m", "engram", "run", "birth.joint", "--set", *settings, "--json"]
+        subprocess.run(command, env=os.environ | {"ENGRAM_HOME": home}, check=True, capture_output=True)
+        return _seconds_a_step(Path(home))
+
+
+def _seconds_a_step(home: Path) -> float:
+    """From the clock of the record, without its first steps."""
+    (timing,) = home.glob("*/timing.jsonl")
+    clock = [json.loads(line)["seconds"] for line in timing.read_text().splitlines()]
+    return (clock[STEPS] - clock[WARM]) / (STEPS - WARM)
+
+
+def _watched(look: Callable[[str, str], Any]) -> float:
+    with tempfile.TemporaryDirectory() as home, _lab(home) as url:
+        with connect(_socket(url), max_size=None) as ws:
+            _say(ws, t="start", id=1, preset="birth.joint", settings=SETTINGS)
+            run = _hear(ws, "answer")["run"]
+        with look(url, run):
+            while not (Path(home) / run / "digest.json").exists():
+                time.sleep(0.1)
+        return _seconds_a_step(Path(home))
+
+
+@contextmanager
+def _lab(home: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "engram", "lab", "--no-browser", "--json"]
+    server = subprocess.Popen(command, env=os.environ | {"ENGRAM_HOME": home}, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        url = json.loads(server.stdout.readline())["url"]
+        _until_open(_socket(url))
+        yield url
+    finally:
+        server.terminate()
+        server.communicate()
+        stop = [sys.executable, "-m", "engram", "lab", "--stop"]
+        subprocess.run(stop, env=os.environ | {"ENGRAM_HOME": home}, capture_output=True, check=False)
+
+
+def _until_open(address: str) -> None:
+    while True:
+        with suppress(OSError), connect(address):
+            return
+        time.sleep(0.05)
+
+
+def _socket(url: str) -> str:
+    return url.split("#")[0].replace("http:", "ws:").replace("/?", "/ws?")
+
+
+def _say(ws: ClientConnection, **message: Any) -> None:
+    ws.send(json.dumps(message))
+
+
+def _hear(ws: ClientConnection, kind: str) -> dict[str, Any]:
+    while True:
+        message = ws.recv()
+        if isinstance(message, str) and (told := json.loads(message))["t"] == kind:
+            return told
+
+
+@contextmanager
+def _clients(url: str, run: str) -> Iterator[None]:
+    """Five that take in everything a page shows."""
+
+    def listen(ws: ClientConnection) -> None:
+        with suppress(ConnectionClosed):
+            for _ in ws:
+                pass
+
+    sockets = [connect(_socket(url), max_size=None) for _ in range(CLIENTS)]
+    for ws in sockets:
+        _say(ws, t="view", run=run, pictures=PICTURES, hz=2.0)
+        threading.Thread(target=listen, args=[ws], daemon=True).start()
+    try:
+        yield
+    finally:
+        for ws in sockets:
+            ws.close()
+
+
+def _browser() -> str | None:
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        raise EngramError("bench lab: a browser is driven by playwright; pip install '.[dev]'") from None
+    if _browser() is None:
+        raise EngramError("bench lab: no Chromium on this machine; `make test` installs one where it can")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_browser(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1600, "height": 1400})
+        page.goto(url)
+        yield page
+        browser.close()
+
+
+@contextmanager
+def _page(url: str, run: str) -> Iterator[None]:
+    with _opened(f"{url}#run={run}"):
+        yield
+
+
+SCRUB = """async (step) => {
+  const slider = document.querySelector("[data-testid=scrubber]");
+  const began = performance.now();
+  slider.value = String(step);
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+  const there = () => {
+    const view = window.engramLab.view();
+    const shown = (name) => window.engramLab.drawn(name)?.step === step;
+    return view.step === step && view.pictures.length > 0 && view.pictures.every(shown);
+  };
+  while (!there()) await new Promise((done) => requestAnimationFrame(done));
+  return performance.now() - began;
+}"""
+
+
+def scrub(bench: Any) -> Iterator[Benchmark]:
+    """From moving the slider to a stored step until every visible picture shows it, at the size of the paper."""
+    with tempfile.TemporaryDirectory() as home, _lab(home) as url:
+        with connect(_socket(url), max_size=None) as ws:
+            _say(ws, t="start", id=1, preset="birth.joint", settings={"plan.steps": 50, "plan.batch": 16})
+            run = _hear(ws, "answer")["run"]
+        while not (Path(home) / run / "digest.json").exists():
+            time.sleep(0.1)
+        with _opened(f"{url}#run={run}") as page:
+            page.wait_for_timeout(2000)
+            steps = random.Random(0).sample(range(50), 40)
+            seconds = [page.evaluate(SCRUB, step) / 1000 for step in steps][5:]
+            shown = page.evaluate("window.engramLab.view().pictures")
+    slowest = f"slowest {max(seconds):.3f} s"
+    about = f"median of {len(seconds)} steps never seen before, {slowest}; {len(shown)} pictures; baseline: 0.1 s"
+    yield Benchmark("lab.scrub", median(seconds), "s", 0.1, 0.1 / median(seconds), about=about)

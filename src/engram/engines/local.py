@@ -15,7 +15,7 @@ from engram.errors import EngramError, Interrupted
 from engram.execute import execute
 from engram.records import Record, Spec
 from engram.records.files import Row
-from engram.records.record import new_rows
+from engram.records.follow import Follower
 from engram.records.spec import run_id
 
 OnRow = Callable[[Spec, Row], None]
@@ -89,7 +89,8 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
 
 def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Callable[[], bool], path: str) -> None:
     """As many at a time as there are cores; each takes the next Spec when it is done. They speak through records."""
-    waiting, given, seen = list(specs), [], dict.fromkeys(map(run_id, specs), 0)
+    waiting, given = list(specs), []
+    seen = {run_id(spec): Follower(home / run_id(spec)) for spec in specs}
     workers: list[Worker] = []
     try:
         workers += [Worker(home, path) for _ in range(min(cores(), len(specs)))]
@@ -113,11 +114,10 @@ def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Cal
         raise Interrupted([run_id(spec) for spec in specs if Record(home / run_id(spec)).ended is None])
 
 
-def _show_new_rows(given: Sequence[Spec], home: Path, seen: dict[str, int], on_row: OnRow) -> list[Spec]:
+def _show_new_rows(given: Sequence[Spec], home: Path, seen: dict[str, Follower], on_row: OnRow) -> list[Spec]:
     """Tells what is new, and returns the Specs that may still have more to tell."""
     ended = {run_id(spec) for spec in given if (home / run_id(spec) / "digest.json").exists()}
     for spec in given:
-        rows, seen[run_id(spec)] = new_rows(home / run_id(spec), seen[run_id(spec)])
-        for row in rows:
+        for row in seen[run_id(spec)].poll():
             on_row(spec, row)
     return [spec for spec in given if run_id(spec) not in ended]

@@ -8,8 +8,8 @@ from safetensors.torch import load_file
 
 from engram.errors import EngramError
 from engram.models import Model, Weights
-from engram.records.files import LIVE, Row
-from engram.records.record import Record, initial_weights, new_rows
+from engram.records.files import LIVE, Row, parse_rows
+from engram.records.record import Record, initial_weights
 from engram.records.steering import muted
 
 
@@ -80,3 +80,15 @@ class Follower:
             except (OSError, SafetensorError):
                 pass  # replaced or removed in this moment: a snapshot will do
         return self.first.tensors(f"snapshots/{step:06d}.safetensors")
+
+
+def new_rows(folder: Path, start: int) -> tuple[list[Row], int]:
+    """The rows of a run that is being written from byte `start` on, and where the next look begins."""
+    path = folder / "rows.jsonl"
+    if not path.exists():
+        return [], start
+    with path.open("rb") as file:
+        file.seek(min(start, path.stat().st_size))  # a resumed run was cut back
+        content = file.read()
+    whole = content[: content.rfind(b"\n") + 1]
+    return parse_rows(folder, whole), min(start, path.stat().st_size) + len(whole)

@@ -173,18 +173,6 @@ def initial_weights(spec: Train) -> Weights:
     return {name: tensor.to(getattr(torch, spec.plan.dtype)) for name, tensor in w.items()}
 
 
-def new_rows(folder: Path, start: int) -> tuple[list[Row], int]:
-    """The rows of a run that is being written from byte `start` on, and where the next look begins."""
-    path = folder / "rows.jsonl"
-    if not path.exists():
-        return [], start
-    with path.open("rb") as file:
-        file.seek(min(start, path.stat().st_size))  # a resumed run was cut back
-        content = file.read()
-    whole = content[: content.rfind(b"\n") + 1]
-    return files.parse_rows(folder, whole), min(start, path.stat().st_size) + len(whole)
-
-
 def _revisions(data: Any) -> list[int]:
     """Revisions of all classes in a Spec; fields that a class gained since, at their defaults, change nothing."""
     if isinstance(data, list):

@@ -2,7 +2,7 @@
 import { choose } from "./actions.js";
 import { html } from "./html.js";
 import { Panel } from "./panel.js";
-import { also, info, run, runs, trainer } from "./store.js";
+import { also, info, run, runs, trainer, trains } from "./store.js";
 
 const MOST = 8; // curves beside the run that is looked at
 
@@ -36,7 +36,7 @@ function beside(id, on) {
 function Branch({ leaf }) {
   const { id, events, parts_at, state } = leaf.run, mine = id === run.value;
   const title = events.length ? events[events.length - 1].what : "without interventions";
-  const word = trainer.value.run === id && trainer.value.state !== "none" ? trainer.value.state : state;
+  const word = trains(id) ? trainer.value.state : state;
   return html`<li class=${mine ? "branch mine" : "branch"} style=${{ "--depth": leaf.depth }}>
     <button data-testid=${`branch-${id}`} aria-current=${mine} title=${id} onClick=${() => choose(id)}>
       <span>${title}</span><small>${events.length ? `from step ${parts_at}` : ""}</small>

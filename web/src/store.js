@@ -66,7 +66,9 @@ export const about = computed(() => (run.value ? abouts.value[run.value] : undef
 export const state = computed(() => (run.value ? states.value[run.value] : undefined));
 export const columns = computed(() => (run.value ? rows.value[run.value] : undefined));
 export const info = computed(() => runs.value?.find((r) => r.id === run.value));
-export const training = computed(() => run.value !== null && trainer.value.run === run.value);
+/** Whether the trainer has something to do with a run; of one that it has brought to its end the record says all. @param {string | null} id */
+export const trains = (id) => id !== null && trainer.value.run === id && !["none", "idle"].includes(trainer.value.state);
+export const training = computed(() => trains(run.value));
 export const following = computed(() => step.value === null);
 export const stops = computed(() => {
   const known = union(columns.value?.step ?? [], state.value?.snapshots ?? []);

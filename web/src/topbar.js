@@ -68,7 +68,7 @@ export function TopBar() {
     <h1>Engram <span>lab</span></h1>
     <${Picker} />
     <${Condition} />
-    ${training.value && trainer.value.state !== "idle" ? html`<${Training} />` : html`<${Elsewhere} />`}
+    ${training.value ? html`<${Training} />` : html`<${Elsewhere} />`}
     <span class="space"></span>
     ${run.value && html`<button class="live" data-testid="follow-live" aria-pressed=${following.value} title="Follow live (L)"
       onClick=${toggleLive}><i aria-hidden="true"></i>Follow live</button>`}

@@ -1,6 +1,7 @@
 """What a run looks like at one step: memories in their association basis, raw matrices, attention, predictions."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -180,10 +181,16 @@ def _parts(model: Model, trace: Any, chosen: Int[Tensor, " T"]) -> dict[str, lis
     return found
 
 
+@lru_cache(maxsize=32)
+def _floor(task: Bigram) -> float:
+    """Branches of a training ask for the same one."""
+    return global_floor(task, draws=300).value
+
+
 def levels(spec: Train) -> list[dict[str, Any]]:
     """What the best predictor reaches."""
     if not isinstance(spec.task, Bigram):
         return []
-    floor = global_floor(spec.task, draws=300).value
+    floor = _floor(spec.task)
     known = [{"column": "loss.in_context", "value": 0.0, "name": "in-context floor"}]
     return known + ([{"column": "loss.global", "value": floor, "name": "global floor"}] if np.isfinite(floor) else [])

@@ -182,7 +182,7 @@ def _parts(model: Model, trace: Any, chosen: Int[Tensor, " T"]) -> dict[str, lis
 
 
 @lru_cache(maxsize=32)
-def _floor(task: Bigram) -> float:
+def _floor(task: Any) -> float:  # a Bigram: frozen, so it can be looked up, which pyright does not see
     """Branches of a training ask for the same one."""
     return global_floor(task, draws=300).value
 

@@ -109,9 +109,9 @@ def test_scrubbing_while_it_runs_moves_nothing_else(page: Page) -> None:
     run = start(page)
     wait(lambda: steps(page, run) > 60)
     scrubber = page.get_by_test_id("scrubber")
-    for step in (30, 0, 32, 16):
+    for step in (30, 0, 60, 16):
         scrubber.fill(str(step))
-        wait(lambda step=step: lab_of(page, "drawn('memory:W_O2')")["step"] <= step)
+        wait(lambda step=step: (lab_of(page, "drawn('memory:W_O2')") or {}).get("step") == step)
         expect(page.get_by_test_id("step-label")).to_contain_text(f"step {step}")
     expect(page.get_by_test_id("follow-live")).to_have_attribute("aria-pressed", "false")
     seen = steps(page, run)
@@ -220,15 +220,12 @@ def test_a_matrix_answers_under_the_mouse(page: Page) -> None:
 
 def test_html_in_a_run_is_shown_as_text(page: Page, lab: Served) -> None:
     """A folder with a name that is markup is no run; a letter of a vocabulary that is markup is a letter."""
-    (lab.home / "<img src=x onerror=alert(1)>").mkdir(exist_ok=True)
+    odd = lab.home / "<img src=x onerror=alert(1)>"
+    odd.mkdir(exist_ok=True)
+    (odd / "lock").touch()
     page.reload()
     run = start(page)
     wait(lambda: steps(page, run) > 3)
     page.get_by_test_id("sequence-input").fill("a&b")
     wait(lambda: "&" in page.get_by_test_id("predictions").inner_text())
     assert page.locator("img[src=x]").count() == 0
-
-
-def test_the_first_paint_takes_less_than_a_second(page: Page) -> None:
-    painted = wait(lambda: page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime"))
-    assert painted < 1000

@@ -21,13 +21,14 @@ STEPS = 14
 EVENTS: dict[str, tuple[AnyEvent, ...]] = {
     "freeze": (Freeze(step=5, matrix="W_O2"),),
     "thaw": (Freeze(step=3, matrix="W_O2"), Unfreeze(step=8, matrix="W_O2")),
-    "reset": (Reset(step=7, matrix="W_K2", to=2),),
+    "reset": (Reset(step=7, matrix="W_K2", to=3),),  # no step that is kept anyway
     "reset to the beginning": (Reset(step=7, matrix="W_K2"),),
     "truncate": (Truncate(step=6, matrix="W_O2", rank=2),),
     "noise twice": (Noise(step=6, matrix="W_K1", size=0.5), Noise(step=6, matrix="W_K1", size=0.5)),
     "ablate": (Ablate(step=4, layer=1), Restore(step=9, layer=1)),
     "lr": (Change(step=5, field="plan.optimiser.lr", value=0.02),),
     "K": (Change(step=5, field="task.K", value=2), Change(step=5, field="task.triggers", value="fixed")),
+    "against the plan": (Freeze(step=2, matrix="W_K1"), Unfreeze(step=6, matrix="W_K1"), Freeze(step=9, matrix="W_K1")),
     "first and last": (Truncate(step=0, matrix="W_O2", rank=3), Noise(step=STEPS, matrix="W_O2", size=1.0)),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 from engram.errors import EngramError
 from engram.voice import WholeNumber, answer, near, say
 
-LOCAL = ("127.0.0.1", "localhost", "::1")
+LOCAL = ("127.0.0.1", "localhost")
 
 
 def lab(
@@ -59,7 +59,10 @@ def open_lab(
     from engram.lab.server import Lab, free_port, serve
 
     if host not in LOCAL:
-        say(f"--host {host}: whoever reaches this machine and has the URL can watch and steer runs here")
+        say(
+            f"--host {host}: whoever reaches this machine and has the URL can watch, steer and start runs here, "
+            "and fill its disk; the URL travels unencrypted"
+        )
     made, chosen = Lab(home), free_port(host, port)
     url = f"http://{host}:{chosen}/?token={made.token}" + (f"#run={run}" if run else "")
     if first is not None:

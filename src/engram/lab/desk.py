@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from engram.records import files
 from engram.records.files import writing_to
 
 Order = dict[str, Any]
-_called: list[subprocess.Popen[bytes]] = []  # trainers that this process has called and that are still at work
 NOBODY: Order = {"run": None, "state": "none", "step": None, "limit": 0, "error": None}
+SECONDS_TO_COME = 60.0
+SHORTEST_TOKEN = 20
+_called: list[subprocess.Popen[bytes]] = []  # kept so that trainers which have left are reaped
 
 
 class Desk:
@@ -25,26 +28,24 @@ class Desk:
 
     def __init__(self, home: Path):
         self.home, self.folder = home, home / "lab"
-        self.lock = FileLock(self.folder / "trainer.lock", timeout=0)
+        self.lock = FileLock(self.folder / "trainer.lock")
 
     def token(self) -> str:
         """The secret of this home's lab; it stays, so that an open page finds a server that was started again."""
         path = self.folder / "token"
         with writing_to(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError):
-                file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                os.write(file, secrets.token_urlsafe(24).encode())
-                os.close(file)
+            if not path.exists() or len(path.read_text()) < SHORTEST_TOKEN:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                part = self.folder / f".token.{os.getpid()}"
+                part.touch(mode=0o600)
+                part.write_text(secrets.token_urlsafe(24))
+                part.replace(path)  # never seen half written
             return path.read_text()
 
     def clear(self) -> None:
-        """A new trainer begins with an empty desk."""
-        with writing_to(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            for name in ("orders.jsonl", "answers.jsonl"):
-                (self.folder / name).write_bytes(b"")
-            self.say(NOBODY)
+        """A trainer begins with an empty desk; only who holds the lock may do this."""
+        for name in ("orders.jsonl", "answers.jsonl"):
+            (self.folder / name).write_bytes(b"")
 
     def write(self, name: str, line: Order) -> None:
         """One write for a line: lines of two processes do not mix."""
@@ -57,18 +58,21 @@ class Desk:
                 os.close(file)
 
     def read(self, name: str, start: int) -> tuple[list[Order], int]:
-        """Whole lines from a byte on, and the next byte."""
-        path = self.folder / f"{name}.jsonl"
+        """Whole lines from a byte on, and the next byte. Unreadable lines are passed over; a cleared file is read anew."""
         try:
-            if path.stat().st_size <= start:
-                return [], start if path.stat().st_size == start else 0
-            with path.open("rb") as file:
+            with (self.folder / f"{name}.jsonl").open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                if size <= start:
+                    return [], min(start, size)
                 file.seek(start)
-                content = file.read()
+                lines = files.complete_lines(file.read())
         except OSError:
             return [], start
-        lines = files.complete_lines(content)
-        return [json.loads(line) for line in lines], start + sum(len(line) + 1 for line in lines)
+        found = []
+        for line in lines:
+            with suppress(ValueError):
+                found.append(json.loads(line))
+        return found, start + sum(len(line) + 1 for line in lines)
 
     def say(self, now: Order) -> None:
         files.replace(self.folder / "now.json", json.dumps(now).encode(), durable=False)
@@ -82,32 +86,38 @@ class Desk:
         return NOBODY
 
     def staffed(self) -> bool:
-        """Whether a trainer is at work here."""
-        try:
-            with self.lock:
+        """Whether a trainer is at work here. Asked twice: another one who asks holds the lock for a moment, too."""
+        for wait in (0.01, 0.0):
+            try:
+                self.lock.acquire(timeout=0)
+                self.lock.release()
                 return False
-        except Timeout:
-            return True
-        except OSError:
-            return False
+            except Timeout:
+                time.sleep(wait)
+            except OSError:
+                return False
+        return True
 
     def staff(self) -> None:
         """A trainer at work: the one that is there, or a new one in a session of its own."""
         if self.staffed():
             return
-        self.clear()
-        with writing_to(self.folder), (self.folder / "trainer.log").open("wb") as log:
-            command = [sys.executable, "-m", "engram.lab.trainer", str(self.home)]
-            trainer = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        with writing_to(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / "now.json").unlink(missing_ok=True)
+            with (self.folder / "trainer.log").open("wb") as log:
+                command = [sys.executable, "-m", "engram.lab.trainer", str(self.home)]
+                trainer = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
         _called[:] = [other for other in _called if other.poll() is None] + [trainer]
         self._wait_for(trainer)
 
     def _wait_for(self, trainer: subprocess.Popen[bytes]) -> None:
-        """It takes the lock at once, before it imports what is heavy."""
-        while not self.staffed():
-            with suppress(subprocess.TimeoutExpired):
-                trainer.wait(0.02)
+        """Until it has spoken: from then on no order is lost."""
+        end = time.monotonic() + SECONDS_TO_COME
+        while self.now()["state"] == "none":
+            if trainer.poll() not in (None, 0) or time.monotonic() > end:  # 0: another one was faster
                 told = (self.folder / "trainer.log").read_text(errors="replace").strip().splitlines()
                 raise EngramError(f"the trainer did not start: {(told or ['it said nothing'])[-1]}")
+            time.sleep(0.02)

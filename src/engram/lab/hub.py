@@ -139,7 +139,7 @@ class Hub:
         self._over: dict[str, dict[str, Any]] = {}  # what is said about runs that have ended
 
     def run(self, name: str) -> Followed:
-        """A training of this home, by its whole name; committed ones can be looked at, too."""
+        """A training of this home, by its whole name."""
         if name not in self._runs:
             if not RUN.fullmatch(name):
                 raise EngramError(f"run: {name!r} is no name of a run")
@@ -186,7 +186,7 @@ class Hub:
         run = self.run(view.run)
         minus = None if view.minus is None else run.follower.stored_step(view.minus)
         attends = name.startswith("attention:")
-        tokens = (view.tokens if attends else None) or None
+        tokens = view.tokens if attends else None
         heads = view.ablate if attends else ()
         key = (view.run, step, name, minus, view.dtype, tokens, heads)
         return key, self._frames.get_or(key, lambda: self._draw(run, *key[1:]))
@@ -241,9 +241,11 @@ class Hub:
         return {"t": "sequence", "id": asked.id, "step": step} | found
 
     def order_of(self, asked: Start | Intervene) -> dict[str, Any]:
-        """What the trainer is told; a Spec that cannot be is refused here, with the name of its field."""
+        """What the trainer is told. A Spec that cannot be is refused here; an event, by the trainer: it knows the step."""
         if isinstance(asked, Intervene):
             self.run(asked.run)
+            if asked.kind == "change" and asked.fields.get("field") not in presets.CHANGE:
+                raise EngramError(f"field: what can change here is {', '.join(presets.CHANGE)}")
             at = {"at": asked.at, "kind": asked.kind, "fields": dict(asked.fields)}
             return {"op": "intervene", "run": asked.run} | at
         if asked.run is not None:

@@ -1,7 +1,6 @@
 """What a run looks like at one step: memories in their association basis, raw matrices, attention, predictions."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from engram.models.transformer import Head
 from engram.probes.attribution import attribution
 from engram.probes.recall import answers_W_F, as_simplified, scores_W_K1, scores_W_K2, scores_W_O2, two_layers
 from engram.records import Train
+from engram.records.encode import digest_of
 from engram.tasks import Bigram
 from engram.tasks.oracle import global_floor, previous_visits
 
@@ -181,10 +181,14 @@ def _parts(model: Model, trace: Any, chosen: Int[Tensor, " T"]) -> dict[str, lis
     return found
 
 
-@lru_cache(maxsize=32)
-def _floor(task: Any) -> float:  # a Bigram: frozen, so it can be looked up, which pyright does not see
-    """Branches of a training ask for the same one."""
-    return global_floor(task, draws=300).value
+_floors: dict[str, float] = {}  # by the identity of the task: branches of a training ask for the same one
+
+
+def _floor(task: Bigram) -> float:
+    key = digest_of(task)
+    if key not in _floors:
+        _floors[key] = global_floor(task, draws=300).value
+    return _floors[key]
 
 
 def levels(spec: Train) -> list[dict[str, Any]]:

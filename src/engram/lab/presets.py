@@ -7,7 +7,6 @@ from typing import Any
 from engram import experiments
 from engram.errors import EngramError, did_you_mean
 from engram.records import Train
-from engram.records.encode import build
 from engram.records.record import walk
 from engram.records.settings import with_settings
 
@@ -61,5 +60,4 @@ def chosen(name: str, seed: int, settings: Mapping[str, Any]) -> Train:
     for field in settings:
         if field not in FIELDS:
             raise EngramError(f"{field}: cannot be set here; allowed: {', '.join(FIELDS)}")
-    spec = with_settings(presets()[name], dict(settings))
-    return build(Train, {field: getattr(spec, field) for field in Train.model_fields} | {"seed": seed})  # type: ignore[return-value]
+    return with_settings(presets()[name], {**settings, "seed": seed})

@@ -42,14 +42,14 @@ class View(Message):
     t: Literal["view"]
     run: Name
     step: Step | None = None
-    pictures: Annotated[tuple[Name, ...], Field(max_length=32)] = ()
+    pictures: Annotated[tuple[Name, ...], Field(max_length=256)] = ()
     minus: Step | None = None
     tokens: Annotated[tuple[Token, ...], Field(min_length=1, max_length=4096)] | None = None
     ablate: Annotated[tuple[tuple[Id, Id], ...], Field(max_length=64)] = ()
     dtype: Literal["u8", "f4"] = "u8"
-    hz: Annotated[float, Field(gt=0, le=30)] = 2.0
+    hz: Annotated[float, Field(ge=0.1, le=30)] = 2.0
     also: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
-    rows_from: dict[Name, Step] = {}
+    rows_from: Annotated[dict[Name, Step], Field(max_length=16)] = {}
 
 
 class Cell(Message):

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import torch
 import uvicorn
@@ -34,6 +34,7 @@ from engram.records.shelf import state
 
 PAGE = files("engram") / "lab/static/lab.html"
 COMMANDS_A_SECOND = 20
+MOST_AT_ONCE = 64  # questions of a page that have no answer yet
 SECONDS_FOR_AN_ANSWER = 30.0
 SECONDS_BETWEEN_WATCHES = 4.0
 FORBIDDEN = 4403
@@ -57,7 +58,7 @@ class Lab:
     def allowed(self, connection: HTTPConnection) -> bool:
         """The token must be right; a page of another origin is refused even if it has it."""
         given, origin = connection.query_params.get("token", ""), connection.headers.get("origin")
-        own = origin is None or urlsplit(origin).netloc == connection.headers.get("host")
+        own = origin is None or origin.partition("://")[2] == connection.headers.get("host")
         return own and secrets.compare_digest(given.encode(), self.token.encode())
 
     async def page(self, request: Request) -> Response:
@@ -78,7 +79,7 @@ class Lab:
 
     async def order(self, order: dict[str, Any]) -> dict[str, Any]:
         """The trainer's answer to an order; without a trainer at work one is called."""
-        await self.thread(self.hub.desk.staff)
+        await asyncio.to_thread(self.hub.desk.staff)  # a new one takes seconds to come: pages go on meanwhile
         id = self._next = self._next + 1
         answer = self.waiting[id] = asyncio.get_running_loop().create_future()
         self.hub.desk.write("orders", order | {"id": id})
@@ -90,7 +91,10 @@ class Lab:
             del self.waiting[id]
 
     async def _answered(self, answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
+        looks = count()
         while not answer.done():
+            if next(looks) % 50 == 49 and not self.hub.desk.staffed():
+                raise EngramError("the trainer has left; ask again, and another one comes")
             lines, self._answers = self.hub.desk.read("answers", self._answers)
             for line in lines:
                 future = self.waiting.get(line.pop("id", None))
@@ -163,8 +167,8 @@ class Client:
             return
         if isinstance(said, View):
             self.look_at(said)
-        elif isinstance(said, Start | Control | Intervene):
-            self.later(self.command(said))
+        elif len(self._tasks) >= MOST_AT_ONCE:
+            await self.send(_refusal(getattr(said, "id", None), "too many questions at once"))
         else:
             self.later(self.answer(said))
 
@@ -187,42 +191,38 @@ class Client:
         await self.ws.send_text(json.dumps(message, allow_nan=False))
 
     async def answer(self, asked: Said) -> None:
-        """To a question; its newest wins nothing: all are answered, in turn."""
-        id = getattr(asked, "id", None)
-        hub = self.lab.hub
+        """Every question and command gets an answer, whatever happens."""
         try:
-            match asked:
-                case Cell():
-                    found = await self.lab.thread(hub.cell, asked)
-                case SequenceOf():
-                    found = await self.lab.thread(hub.sequence, asked)
-                case Runs():
-                    found = await self.lab.thread(hub.runs)
-                    if not self.lab.presets.done():
-                        await self.send(found)  # experiments take a moment to import
-                    found["presets"] = await asyncio.wrap_future(self.lab.presets)
-                case _:
-                    return
-            await self.send(found)
-        except (WebSocketDisconnect, RuntimeError):
-            raise
+            found = await self.found(asked)
         except Exception as error:
-            told = explain_crash(error)
-            await self.send({"t": "answer", "id": id, "ok": False, "error": told, "field": _field(told)})
+            found = _refusal(getattr(asked, "id", None), explain_crash(error))
+        await self.send(found)
 
-    async def command(self, asked: Start | Control | Intervene) -> None:
-        try:
-            self._not_too_many()
-            if isinstance(asked, Control):
-                order = {"op": asked.op, "value": asked.value}
-            else:
-                order = await self.lab.thread(self.lab.hub.order_of, asked)
-            found = await self.lab.order(order)
-        except EngramError as error:
-            found = {"ok": False, "error": str(error)}
-        if not found["ok"]:
-            found["field"] = _field(found["error"])
-        await self.send({"t": "answer", "id": asked.id} | found)
+    async def found(self, asked: Said) -> dict[str, Any]:
+        hub = self.lab.hub
+        match asked:
+            case Cell():
+                return await self.lab.thread(hub.cell, asked)
+            case SequenceOf():
+                return await self.lab.thread(hub.sequence, asked)
+            case Runs():
+                return await self.runs()
+            case Control():
+                return await self.ordered(asked.id, {"op": asked.op, "value": asked.value})
+            case Start() | Intervene():
+                return await self.ordered(asked.id, await self.lab.thread(hub.order_of, asked))
+        raise EngramError("this is no question")
+
+    async def runs(self) -> dict[str, Any]:
+        found = await self.lab.thread(self.lab.hub.runs)
+        if not self.lab.presets.done():
+            await self.send(found)  # experiments take a moment to import
+        return found | {"presets": await asyncio.wrap_future(self.lab.presets)}
+
+    async def ordered(self, id: int, order: dict[str, Any]) -> dict[str, Any]:
+        self._not_too_many()
+        told = await self.lab.order(order)
+        return {"t": "answer", "id": id} | told if told["ok"] else _refusal(id, told["error"])
 
     def _not_too_many(self) -> None:
         now = time.monotonic()
@@ -241,48 +241,45 @@ class Client:
                 await self.refresh(self.view)
 
     async def refresh(self, view: View) -> None:
-        try:
-            for message in await self.lab.thread(self.news, view):
-                await self.send(message)
-            if view.step is None:
-                self.lab.watch(view.hz)
-            for name in view.pictures:
-                if self.view is not view:
-                    return  # it looks elsewhere by now
-                found = await self.lab.thread(self.picture, view, name)
-                if found is not None:
-                    await self.ws.send_bytes(found)
-        except NoWeights:
-            pass
-        except EngramError as error:
-            await self.once("error", {"t": "error", "message": str(error)})
-        except (WebSocketDisconnect, RuntimeError):
-            raise
-        except Exception as error:  # a bug must not end the connection
-            await self.once("error", {"t": "error", "message": explain_crash(error)})
-
-    async def once(self, kind: str, message: dict[str, Any]) -> None:
-        if self._sent.get(kind) != message:
-            self._sent[kind] = message
+        """Rows and state first, then pictures; a bug or a broken run is told, and does not end the connection."""
+        for message in await self._tried(self.news, view) or ():
             await self.send(message)
+        if view.step is None:
+            self.lab.watch(view.hz)
+        for name in view.pictures:
+            if self.view is not view:
+                return  # it looks elsewhere by now
+            found = await self._tried(self.picture, view, name)
+            if found is not None:
+                await self.ws.send_bytes(found)
+
+    async def _tried(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return await self.lab.thread(work, *arguments)
+        except NoWeights:
+            return None
+        except Exception as error:
+            told = {"t": "error", "message": explain_crash(error)}
+            if self._sent.get(("error", *arguments[1:])) != told:
+                self._sent["error", *arguments[1:]] = told
+                await self.send(told)
+            return None
 
     def news(self, view: View) -> list[dict[str, Any]]:
-        found = []
-        before = state(self.lab.hub.run(view.run).follower.record)  # first: of a run that is over, all rows are told
+        """What is known as sent is booked at the end: of a broken run nothing is lost."""
+        hub, found, sent = self.lab.hub, list[dict[str, Any]](), dict[Any, Any]()
+        before = state(hub.run(view.run).follower.record)  # first: of a run that is over, all rows are told
         for name in dict.fromkeys((view.run, *view.also)):
-            run = self.lab.hub.run(name)
+            run = hub.run(name)
             run.poll(at_once=before != "running")
-            if self._sent.get(("about", name)) is None:
-                self._sent["about", name] = True
-                found.append(run.about)
-            start = min(self._rows.get(name, 0), len(run.follower.rows))
-            rows = run.rows(start)
-            self._rows[name] = len(run.follower.rows)
+            found += [] if ("about", name) in self._sent else [run.about]
+            rows = run.rows(min(self._rows.get(name, 0), len(run.follower.rows)))
             found += [rows] if rows else []
-        now = self.lab.hub.run(view.run).now(before, self.lab.hub.desk.now())
-        if self._sent.get("state") != now:
-            self._sent["state"] = now
-            found.append(now)
+            sent["about", name] = True
+            self._rows[name] = len(run.follower.rows)
+        now = hub.run(view.run).now(before, hub.desk.now())
+        found += [now] if self._sent.get("state") != now else []
+        self._sent |= sent | {"state": now}
         return found
 
     def picture(self, view: View, name: str) -> bytes | None:
@@ -293,6 +290,10 @@ class Client:
             return None
         self._sent["picture", name] = key
         return content
+
+
+def _refusal(id: int | None, error: str) -> dict[str, Any]:
+    return {"t": "answer", "id": id, "ok": False, "error": error, "field": _field(error)}
 
 
 def _field(error: str) -> str | None:

@@ -4,52 +4,67 @@ python -m engram.lab.trainer HOME
 """
 
 import base64
-import json
 import os
 import re
 import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
 from typing import Any
 
+import torch
 from filelock import Timeout
 
+from engram.engines.local import cores, threads_for
+from engram.errors import EngramError, Interrupted, explain_crash
+from engram.execute import execute
 from engram.lab.desk import Desk, Order
+from engram.learning import Moment
+from engram.learning.events import KINDS, Event
+from engram.records import Record, Train
+from engram.records.encode import build, decode
+from engram.records.fork import fork, steered
+from engram.records.spec import run_id
+from engram.records.writer import Writer, note, write_spec
 
 LOOK = 0.05  # seconds between looks at the desk while there is nothing to train
 TELL = 0.2  # seconds between words about the present step
 WATCHED_FOR = 10.0  # seconds; whoever watches asks again before that
 SHARE = 0.05  # of its time that it may spend on showing weights
+AT_ONCE = ("watch", "limit", "pause", "resume", "step")  # orders that need not interrupt a step
 
 
 def main() -> int:
     """Works until the server is gone and nothing is left to train."""
     desk = Desk(Path(sys.argv[1]))
     try:
-        desk.lock.acquire()
+        desk.lock.acquire(timeout=2, poll_interval=0.01)
     except Timeout:
         return 0  # another one was faster
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: desk.write("orders", {"id": None, "op": "quit"}))
+    desk.clear()
     Trainer(desk, os.getppid()).work()
+    desk.lock.release()
     return 0
 
 
 class Trainer:
     def __init__(self, desk: Desk, server: int):
         self.desk, self.home, self.server = desk, desk.home, server
-        self.spec: Any = None  # what is being trained, or was
+        self.spec: Train | None = None  # what is being trained, or was
         self.paused = self.ended = self.quitting = False
         self.error: str | None = None
-        self.step = 0
+        self.rows = 0  # of the present run: the next step to be taken
         self.until: int | None = None  # a step before which to pause
         self.limit = 0.0  # steps a second; 0: as fast as it can
         self._orders: list[Order] = []
         self._read = 0
-        self._hz, self._watched, self._shown, self._told, self._began = 2.0, 0.0, 0.0, 0.0, 0.0
+        self._hz, self._watched, self._shown, self._told = 2.0, 0.0, 0.0, 0.0
+        self._due = 0.0  # when the next step may be taken
 
     def work(self) -> None:
         self.tell()
@@ -61,7 +76,6 @@ class Trainer:
                 time.sleep(LOOK)
             else:
                 self.train()
-        self.tell()
 
     @property
     def idle(self) -> bool:
@@ -74,158 +88,145 @@ class Trainer:
         return "idle" if self.spec is None or self.ended else "paused" if self.paused else "running"
 
     def tell(self) -> None:
-        """What it does, for the server to read."""
-        from engram.records.spec import run_id
-
+        """What it does, for the server to read; a full disk is told by what it keeps from being written."""
         run = None if self.spec is None else run_id(self.spec)
-        self.desk.say({"run": run, "state": self.state, "step": self.step, "limit": self.limit, "error": self.error})
+        now = {"run": run, "state": self.state, "step": max(0, self.rows - 1), "limit": self.limit, "error": self.error}
+        with suppress(OSError):
+            self.desk.say(now)
         self._told = time.monotonic()
 
     def look(self) -> None:
-        """New orders; those that need no pause between steps are obeyed at once."""
+        """New orders; those that need not interrupt a step are obeyed at once."""
         orders, self._read = self.desk.read("orders", self._read)
         for order in orders:
-            self.obey(order) if order["op"] in ("watch", "limit") else self._orders.append(order)
+            self.obey(order) if order["op"] in AT_ONCE else self._orders.append(order)
 
     def obey(self, order: Order) -> None:
         """Every order gets an answer: where it took effect, or why it did not."""
-        from engram.errors import EngramError
-
         try:
-            ORDERS[order["op"]](self, order)
-            answer = {"ok": True} | self.place()
-        except EngramError as error:
-            answer = {"ok": False, "error": re.sub(r"^events\.\d+(\.|: )", "", str(error))}
-        if order["op"] != "watch":
-            self.note(order, answer)
+            step = ORDERS[order["op"]](self, order)
+            answer = {"ok": True, "run": run_id(self.spec) if self.spec else None, "step": step}
+        except Exception as error:
+            answer = {"ok": False, "error": re.sub(r"^events\.\d+(\.|: )", "", explain_crash(error))}
+        if order["op"] == "watch":
+            return
+        if answer["ok"] and self.spec is not None:
+            note(self.home / run_id(self.spec), answer["step"], order)
+        with suppress(EngramError):
             self.desk.write("answers", {"id": order["id"]} | answer)
-            self.tell()
-
-    def place(self) -> Order:
-        from engram.records.spec import run_id
-
-        return {} if self.spec is None else {"run": run_id(self.spec), "step": self.step}
-
-    def note(self, order: Order, answer: Order) -> None:
-        """Every accepted command goes to the run's events."""
-        folder = self.home / str(answer.get("run"))
-        if answer["ok"] and (folder / "spec.json").exists():
-            about = {"step": self.step} | {key: order[key] for key in ("op", "kind", "fields", "value") if key in order}
-            with (folder / "events.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(about) + "\n")
+        self.tell()
 
     def train(self) -> None:
-        import torch
-
-        from engram.engines.local import cores, threads_for
-        from engram.errors import EngramError, Interrupted, explain_crash
-        from engram.execute import execute
-
-        torch.set_num_threads(threads_for(self.spec, self.home, cores()))
-        self._began = time.monotonic() - (self.step / self.limit if self.limit else 0)
+        assert self.spec is not None
         self.tell()
         try:
+            torch.set_num_threads(threads_for(self.spec, self.home, cores()))
             execute(self.spec, self.home, on_row=self.see, stop=self.stop, on_moment=self.keep)
             self.ended = True
         except Interrupted:
             pass
         except Exception as error:
-            self.error = str(error) if isinstance(error, EngramError) else explain_crash(error)
+            self.error = explain_crash(error)
         self.tell()
 
     def see(self, row: dict[str, Any]) -> None:
-        self.step = row["step"]
+        self.rows = row["step"] + 1
         if time.monotonic() - self._told > TELL:
             self.tell()
 
     def stop(self) -> bool:
         """Asked before every step."""
         self.look()
-        if self.until is not None and self.step + 1 >= self.until:
+        if self.until is not None and self.rows >= self.until:
             self.paused, self.until = True, None
-        if self.limit:
-            time.sleep(max(0.0, min(1.0, self._began + self.step / self.limit - time.monotonic())))
+        while self.limit and time.monotonic() < self._due and not (self._orders or self.paused):
+            time.sleep(min(LOOK, max(0.0, self._due - time.monotonic())))
+            self.look()
+        self._due = time.monotonic() + 1 / self.limit if self.limit else 0.0
         return bool(self._orders) or self.paused
 
-    def keep(self, writer: Any, moment: Any) -> None:
+    def keep(self, writer: Writer, moment: Moment) -> None:
         """Weights to scrub over, states to fork from; and, while somebody watches, the newest weights."""
-        steps = self.spec.steps
-        if moment.step % ceil(steps / 100) == 0:
+        assert self.spec is not None
+        if moment.step % ceil(self.spec.steps / 100) == 0:
             writer.snapshot(moment.step, moment.weights, durable=False)
-        if moment.step % ceil(steps / 20) == 0:
+        if moment.step % ceil(self.spec.steps / 20) == 0:
             writer.checkpoint(moment.step, moment.state)
         now = time.monotonic()
-        if now < self._watched and now >= self._shown:
+        if self._shown <= now < self._watched:
             writer.show(moment.step, moment.weights)
             self._shown = now + max(1 / self._hz, (time.monotonic() - now) / SHARE)
 
-    # Orders. The step of what was asked for is that of the last row and one more: its state has been saved.
+    # Orders: each returns the step at which it takes effect.
 
-    def begin(self, order: Order) -> None:
-        from engram.records.encode import decode
-        from engram.records.spec import run_id
-        from engram.records.writer import write_spec
-
-        code = {name: base64.b64decode(text) for name, text in order["code"].items()}
-        spec = decode(order["spec"], code)
+    def begin(self, order: Order) -> int:
+        spec = decode(order["spec"], {name: base64.b64decode(text) for name, text in order["code"].items()})
         folder = self.home / run_id(spec)
         if not (folder / "spec.json").exists():  # whoever asked can look at it from now on
             write_spec(spec, folder)
-        self.take(spec)
+        return self.take(spec)
 
-    def go(self, order: Order) -> None:
-        self.take(self.record(order["run"]).train)
+    def go(self, order: Order) -> int:
+        return self.take(Record(self.home / order["run"]).train)
 
-    def intervene(self, order: Order) -> None:
-        """The run is forked at the event's step, and the fork goes on."""
-        from engram.errors import EngramError
-        from engram.learning.events import KINDS
-        from engram.records.encode import build
-        from engram.records.fork import fork, steered
-
-        record = self.record(order["run"])
+    def intervene(self, order: Order) -> int:
+        """The run is forked at the event's step, and the fork goes on; paused if the run was."""
+        record = Record(self.home / order["run"])
         if order["at"] is None and record.ended is not None:
             raise EngramError("at: the run has ended; say at which step")
         now = len(record.rows)
-        event = build(KINDS[order["kind"]], order["fields"] | {"step": now if order["at"] is None else order["at"]})
-        spec, paused = steered(record.train, event), self.paused
+        step = now if order["at"] is None else order["at"]
+        event = build(KINDS[order["kind"]], order["fields"] | {"step": step})
+        assert isinstance(event, Event)
+        spec = steered(record.train, event, later=step >= now)
+        paused = self.paused and self.spec is not None and run_id(self.spec) == record.id
         fork(record, spec)
         self.take(spec)
-        self.paused, self.step = paused, min(now, event.step)  # type: ignore[attr-defined]
+        self.paused = paused
+        return step
 
-    def record(self, run: str) -> Any:
-        from engram.records import Record
-
-        return Record(self.home / run)
-
-    def take(self, spec: Any) -> None:
-        from engram.records.spec import run_id
-
+    def take(self, spec: Train) -> int:
+        """Nothing has changed if its record cannot be read."""
+        rows = len(Record(self.home / run_id(spec)).rows)
         self.spec, self.paused, self.ended, self.error, self.until = spec, False, False, None, None
-        rows = self.record(run_id(spec)).rows
-        self.step = rows[-1]["step"] if rows else 0
+        self.rows = rows
+        return rows
 
-    def pause(self, order: Order) -> None:
-        self.paused = True
+    def pause(self, order: Order) -> int:
+        self.paused, self.until = True, None
+        return self.present()
 
-    def resume(self, order: Order) -> None:
-        self.paused = False
+    def resume(self, order: Order) -> int:
+        self.present()
+        self.paused, self.error = False, None
+        return self.rows
 
-    def some_steps(self, order: Order) -> None:
-        self.paused, self.until = False, self.step + 1 + max(1, int(order["value"]))
+    def some_steps(self, order: Order) -> int:
+        self.present()
+        self.paused, self.error, self.until = False, None, self.rows + max(1, int(order["value"]))
+        return self.rows
 
-    def at_most(self, order: Order) -> None:
-        self.limit = order["value"]
-        self._began = time.monotonic() - (self.step / self.limit if self.limit else 0)
+    def present(self) -> int:
+        if self.spec is None or self.ended:
+            raise EngramError("nothing is being trained; start a run, or go on with one")
+        return self.rows
 
-    def watch(self, order: Order) -> None:
-        self._hz, self._watched = order["hz"], time.monotonic() + WATCHED_FOR
+    def at_most(self, order: Order) -> int:
+        self.limit, self._due = order["value"], 0.0
+        return self.rows
 
-    def quit(self, order: Order) -> None:
+    def watch(self, order: Order) -> int:
+        now = time.monotonic()
+        self._hz = max(order["hz"], self._hz if now < self._watched else 0.0)
+        self._watched, self._shown = now + WATCHED_FOR, min(self._shown, now + 1 / self._hz)
+        return self.rows
+
+    def quit(self, order: Order) -> int:
         self.quitting = True
+        return self.rows
 
 
-ORDERS: dict[str, Callable[[Trainer, Order], None]] = {
+ORDERS: dict[str, Callable[[Trainer, Order], int]] = {
     "start": Trainer.begin,
     "go": Trainer.go,
     "intervene": Trainer.intervene,

@@ -1,10 +1,12 @@
 """Following a run while it is written, by whom ever: the one way in which terminal, lab and report look at runs."""
 
+import json
+import os
 from functools import cached_property
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
 
 from engram.errors import EngramError
 from engram.models import Model, Weights
@@ -14,7 +16,7 @@ from engram.records.steering import muted
 
 
 class NoWeights(EngramError):
-    """A run that has just begun."""
+    """A run that has just begun, or has moved on."""
 
 
 class Follower:
@@ -53,10 +55,16 @@ class Follower:
     @property
     def live_step(self) -> int | None:
         """The step of the weights that a trainer shows while it is watched."""
+        found = self._live()
+        return found[0] if found else None
+
+    def _live(self) -> tuple[int, Weights] | None:
+        """Step and weights from one look at the file, which may be replaced at any moment."""
         try:
-            with safe_open(str(self.folder / LIVE), "pt") as tensors:
-                return int(tensors.metadata()["step"])
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+            content = (self.folder / LIVE).read_bytes()
+            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+            return int(header["__metadata__"]["step"]), load_tensors(content)
+        except (OSError, SafetensorError, KeyError, ValueError):
             return None
 
     def stored_step(self, step: int | None) -> int:
@@ -74,12 +82,12 @@ class Follower:
         return Model(spec.model, muted(spec, w, step))
 
     def _weights(self, step: int) -> Weights:
-        if step == self.live_step:
-            try:
-                return load_file(self.folder / LIVE)
-            except (OSError, SafetensorError):
-                pass  # replaced or removed in this moment: a snapshot will do
-        return self.first.tensors(f"snapshots/{step:06d}.safetensors")
+        if step in self.record.snapshot_steps:
+            return self.record.snapshot(step)
+        live = self._live()
+        if live is None or live[0] != step:
+            raise NoWeights(f"run {self.folder.name} has moved on from step {step}")
+        return live[1]
 
 
 def new_rows(folder: Path, start: int) -> tuple[list[Row], int]:
@@ -88,7 +96,7 @@ def new_rows(folder: Path, start: int) -> tuple[list[Row], int]:
     if not path.exists():
         return [], start
     with path.open("rb") as file:
-        file.seek(min(start, path.stat().st_size))  # a resumed run was cut back
+        begin = file.seek(min(start, file.seek(0, os.SEEK_END)))  # a resumed run was cut back
         content = file.read()
     whole = content[: content.rfind(b"\n") + 1]
-    return parse_rows(folder, whole), min(start, path.stat().st_size) + len(whole)
+    return parse_rows(folder, whole), begin + len(whole)

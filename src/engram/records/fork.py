@@ -6,6 +6,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
+from engram.learning.events import Event, Reset
 from engram.records import files
 from engram.records.encode import build
 from engram.records.files import writing_to
@@ -14,12 +15,12 @@ from engram.records.spec import Train, run_id
 from engram.records.writer import write_spec
 
 
-def steered(spec: Train, *events: object) -> Train:
-    """The Spec with more events; what was to happen after the first of them is dropped."""
-    first = min(event.step for event in events)  # type: ignore[attr-defined]
-    kept = [event for event in spec.events if event.step <= first]
+def steered(spec: Train, event: Event, later: bool = False) -> Train:
+    """The Spec with one more event; what was to happen after it is kept only if `later` says so."""
+    before = [other for other in spec.events if other.step <= event.step]
+    after = [other for other in spec.events if other.step > event.step] if later else []
     fields = {name: getattr(spec, name) for name in Train.model_fields}
-    return build(Train, fields | {"events": (*kept, *events)})  # type: ignore[return-value]
+    return build(Train, fields | {"events": (*before, event, *after)})  # type: ignore[return-value]
 
 
 def fork(parent: Record, spec: Train) -> Path:
@@ -35,32 +36,64 @@ def fork(parent: Record, spec: Train) -> Path:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         write_spec(spec, part)
-        state = _last_common_state(parent, spec)
-        if state is not None:
-            _take_over(parent, part, *state)
+        _take_over(parent, spec, part)
         part.rename(target)
     return target
 
 
-def parting(spec: Train, other: Train) -> tuple[int, int]:
+def _take_over(parent: Record, spec: Train, part: Path) -> None:
+    """The last common state, rows before it; snapshots and states before it, as links where the file system can."""
+    step = _copy_state(parent, spec, part / "state.safetensors")
+    if step is None:
+        return
+    for name in ("rows.jsonl", "timing.jsonl"):
+        if (parent.folder / name).exists() or (parent.folder / f"{name}.gz").exists():
+            lines = files.complete_lines(files.read(parent.folder, name))[:step]
+            files.replace(part / name, b"".join(line + b"\n" for line in lines))
+    shutil.copy(parent.folder / "env.json", part / "env.json")
+    for kind in ("snapshots", "states"):
+        for file in _stored(parent, kind):
+            if int(file.stem) < step:
+                _link(file, part / kind / file.name)
+
+
+def _copy_state(parent: Record, spec: Train, to: Path) -> int | None:
+    """Copies the last common state, and returns its step. The parent may be at work: what counts is what was copied."""
+    if parent.stale:
+        return None
+    candidates = [
+        (_of(file)[0], file)
+        for file in (parent.folder / "state.safetensors", *_stored(parent, "states"))
+        if file.exists()
+    ]
+    for _, file in sorted(candidates, reverse=True):
+        shutil.copy(file, to)
+        step, events = _of(to)
+        if _is_common(parent, spec, step, events):
+            return step
+        to.unlink()
+    return None
+
+
+def _is_common(parent: Record, spec: Train, step: int, events: int) -> bool:
+    """Whether both pass through this state, all rows before it are there, and all that a later event goes back to."""
+    shared, parts_at = _parting(spec, parent.train)
+    if step > parts_at or events > shared or step > len(Record(parent.folder).rows):
+        return False
+    asked_for = {event.to for event in spec.events[events:] if isinstance(event, Reset) and event.to < step}
+    return asked_for <= set(parent.snapshot_steps)
+
+
+def _parting(spec: Train, other: Train) -> tuple[int, int]:
     """How many events two trainings share, and the step from which on they may differ."""
-    shared = 0
-    for mine, theirs in zip(spec.events, other.events, strict=False):
-        if mine != theirs:
-            break
-        shared += 1
+    pairs = enumerate(zip(spec.events, other.events, strict=False))
+    shared = next((i for i, (mine, theirs) in pairs if mine != theirs), min(len(spec.events), len(other.events)))
     after = [events[shared].step for events in (spec.events, other.events) if len(events) > shared]
     return shared, min(after, default=spec.steps)
 
 
-def _last_common_state(parent: Record, spec: Train) -> tuple[Path, int] | None:
-    """The file and step of a state before the step at which they part, or at it with none of the other's events."""
-    shared, limit = parting(spec, parent.train)
-    files = [parent.folder / "state.safetensors", *(parent.folder / "states").glob("*.safetensors")]
-    about = {file: _of(file) for file in files if file.exists()}
-    found = [(step, file) for file, (step, events) in about.items() if step <= limit and events <= shared]
-    step, file = max(found, default=(0, None))
-    return (file, step) if file else None
+def _stored(record: Record, kind: str) -> list[Path]:
+    return sorted(file for file in (record.folder / kind).glob("*.safetensors") if file.stem.isdecimal())
 
 
 def _of(state: Path) -> tuple[int, int]:
@@ -68,19 +101,6 @@ def _of(state: Path) -> tuple[int, int]:
     with safe_open(str(state), "pt") as tensors:
         about = tensors.metadata()
     return int(about["step"]), int(about.get("events", 0))
-
-
-def _take_over(parent: Record, part: Path, state: Path, step: int) -> None:
-    """Rows before the state; the state; snapshots and states before it, as links where the file system can."""
-    for name in ("rows.jsonl", "timing.jsonl"):
-        lines = files.complete_lines(files.read(parent.folder, name))[:step]
-        files.replace(part / name, b"".join(line + b"\n" for line in lines))
-    shutil.copy(parent.folder / "env.json", part / "env.json")
-    shutil.copy(state, part / "state.safetensors")
-    for kind in ("snapshots", "states"):
-        for file in sorted((parent.folder / kind).glob("*.safetensors")):
-            if int(file.stem) < step or (int(file.stem) == step and kind == "states" and file == state):
-                _link(file, part / kind / file.name)
 
 
 def _link(file: Path, to: Path) -> None:

@@ -19,7 +19,9 @@ def all_records(home: Path) -> list[Record]:
     """Every run folder of a home and of the bundles in it, the newest last."""
     marks = ("spec.json", "lock")  # a run that was killed at its very beginning has the lock only
     places = [home, *map(unpacked, sorted(home.glob("*.zip")))]
-    folders = [folder for place in places for folder in place.glob("*") if any((folder / m).exists() for m in marks)]
+    folders = [
+        folder for place in places for folder in place.glob("[!.]*") if any((folder / m).exists() for m in marks)
+    ]
     return [Record(folder) for folder in sorted(folders, key=lambda f: (f.stat().st_mtime, f.name))]
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from engram.errors import EngramError, did_you_mean
-from engram.learning.events import Ablate, Change, Event, Freeze, OfHead, OfMatrix, Reset, Restore, Unfreeze
+from engram.learning.events import Ablate, Change, Event, Freeze, OfHead, OfMatrix, Reset, Restore, Truncate, Unfreeze
 from engram.models import Weights
 from engram.models.transformer import Head
 from engram.records.settings import with_settings
@@ -12,18 +12,15 @@ if TYPE_CHECKING:
     from engram.records.spec import Train
 
 CHANGEABLE = ("plan.batch", "plan.loss", "plan.optimiser.", "task.")
+FIXED = ("task.corpus",)  # another text is another vocabulary, and a file that nobody asked to read
 
 
 def at(spec: "Train", step: int) -> "Train":
     """What is trained at this step: the Spec with the changes up to it, and without events."""
-    return _after(spec, sum(event.step <= step for event in spec.events))
-
-
-def _after(spec: "Train", events: int) -> "Train":
-    """The Spec after so many of its events."""
-    if not events:
-        return spec.model_copy(update={"events": ()})
-    return _steered(_after(spec, events - 1), spec.events[events - 1])
+    now = spec.model_copy(update={"events": ()})
+    for event in spec.events:
+        now = _steered(now, event) if event.step <= step else now
+    return now
 
 
 def _steered(now: "Train", event: Event) -> "Train":
@@ -39,11 +36,17 @@ def _steered(now: "Train", event: Event) -> "Train":
 
 def silent(spec: "Train", step: int) -> frozenset[Head]:
     """The heads that are ablated at this step."""
-    heads: set[Head] = set()
+    heads = frozenset[Head]()
     for event in spec.events:
-        if isinstance(event, OfHead) and event.step <= step:
-            (heads.add if isinstance(event, Ablate) else heads.discard)((event.layer, event.head))
-    return frozenset(heads)
+        heads = _quieted(heads, event) if event.step <= step else heads
+    return heads
+
+
+def _quieted(heads: frozenset[Head], event: Event) -> frozenset[Head]:
+    if not isinstance(event, OfHead):
+        return heads
+    head = {(event.layer, event.head)}
+    return heads | head if isinstance(event, Ablate) else heads - head
 
 
 def muted(spec: "Train", w: Weights, step: int) -> Weights:
@@ -58,11 +61,13 @@ def check(spec: "Train") -> None:
     steps = [event.step for event in spec.events]
     if steps != sorted(steps):
         raise ValueError(f"events: they come in the order of their steps; got steps {', '.join(map(str, steps))}")
+    now, quiet = spec.model_copy(update={"events": ()}), frozenset[Head]()
     for i, event in enumerate(spec.events):
         if event.step > spec.steps:
             raise ValueError(f"events.{i}: at: step {event.step} is behind the end, {spec.steps}")
         try:
-            _suits(_after(spec, i), event, silent(spec.model_copy(update={"events": spec.events[:i]}), event.step))
+            _suits(now, event, quiet)
+            now, quiet = _steered(now, event), _quieted(quiet, event)
         except (EngramError, ValueError) as error:
             raise ValueError(f"events.{i}: {error}") from None
 
@@ -84,6 +89,8 @@ def _of_matrix(now: "Train", event: OfMatrix) -> None:
     if isinstance(event, Freeze | Unfreeze) and moves != isinstance(event, Freeze):
         how = "not frozen" if moves else "frozen already"
         raise ValueError(f"matrix: {event.matrix} is {how} at step {event.step}")
+    if isinstance(event, Truncate) and now.model.init(now.task.N, now.task.T, now.seed)[event.matrix].ndim < 2:
+        raise ValueError(f"matrix: {event.matrix} is a vector; it has no rank")
     if isinstance(event, Reset) and event.to >= event.step:
         raise ValueError(f"to: step {event.to} is not before step {event.step}")
 
@@ -98,7 +105,7 @@ def _of_head(now: "Train", event: OfHead, quiet: frozenset[Head]) -> None:
 
 
 def _of_field(now: "Train", event: Change) -> None:
-    if not event.field.startswith(CHANGEABLE):
+    if not event.field.startswith(CHANGEABLE) or event.field.startswith(FIXED):
         raise ValueError(f"field: {event.field} cannot change on the way; allowed: {', '.join(CHANGEABLE)}")
     after = _steered(now, event)
     if (after.task.N, after.task.T) != (now.task.N, now.task.T):

@@ -29,6 +29,13 @@ def write_spec(spec: Spec, folder: Path) -> None:
     files.write_json(folder / "spec.json", encode(spec))
 
 
+def note(folder: Path, step: int, order: dict[str, Any]) -> None:
+    """A command that reached the run in the lab, with the step at which it took effect."""
+    about = {"step": step} | {key: order[key] for key in ("op", "kind", "fields", "value") if key in order}
+    with suppress(OSError), (folder / "events.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(about) + "\n")
+
+
 class Writer:
     """The one process that writes a run; a context manager that holds its lock."""
 
@@ -43,7 +50,7 @@ class Writer:
     def __enter__(self) -> "Writer":
         with writing_to(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(self.folder / "lock", timeout=0)
+            self._lock = FileLock(self.folder / "lock", timeout=1, poll_interval=0.01)  # who only asks holds it, too
             self._take_lock()
             try:
                 self._write_spec()
@@ -91,10 +98,18 @@ class Writer:
         rows = self._kept_lines("rows.jsonl")
         if len(rows) < self.step:
             raise corrupt(self.folder, f"rows.jsonl ends at row {len(rows)} but the state is of step {self.step}")
+        self._drop_what_comes_later()
         timing = self._kept_lines("timing.jsonl")
         with suppress(ValueError, IndexError, KeyError, TypeError):  # a clock is nice to have, never a reason to refuse
             self._seconds_before = float(json.loads(timing[-1])["seconds"])
         self._rows, self._timing = self._cut_to("rows.jsonl", rows), self._cut_to("timing.jsonl", timing)
+
+    def _drop_what_comes_later(self) -> None:
+        """Weights beyond the rows: they will come again."""
+        for file in (*self.folder.glob("snapshots/*.safetensors"), *self.folder.glob("states/*.safetensors")):
+            if file.stem.isdecimal() and int(file.stem) > self.step:
+                file.unlink()
+        (self.folder / files.LIVE).unlink(missing_ok=True)
 
     def _kept_lines(self, name: str) -> list[bytes]:
         path = self.folder / name
@@ -107,9 +122,10 @@ class Writer:
         return path.open("ab")
 
     def _write_env(self) -> None:
-        """One entry for each sitting: a resumed run may have seen several machines."""
+        """One entry for each sitting: a resumed run may have seen several machines; one that only paused has not."""
         old = files.read_json(self.folder, "env.json")["sittings"] if (self.folder / "env.json").exists() else []
-        files.write_json(self.folder / "env.json", {"sittings": [*old, self.env | {"from_step": self.step}]})
+        if not old or {name: value for name, value in old[-1].items() if name != "from_step"} != self.env:
+            files.write_json(self.folder / "env.json", {"sittings": [*old, self.env | {"from_step": self.step}]})
         self._began = self._saved = time.monotonic()
 
     def append(self, row: Row) -> None:

@@ -52,10 +52,15 @@ def test_a_run_is_started_watched_and_finished(page: Page, home: Path) -> None:
     record = Record(home / run)
     assert record.finished
     for row in record.rows:
-        assert {name: value for name, value in page.rows[run][row["step"]].items() if value is not None} == row
+        assert told(page.rows[run][row["step"]]) == told(row)
     assert not (home / run / "live.safetensors").exists()
     listed = {line["id"]: line for line in _runs(page)["runs"]}
     assert listed[run]["state"] == "finished"
+
+
+def told(row: dict) -> dict:
+    """What was measured in a row."""
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _runs(page: Page) -> dict:
@@ -130,7 +135,7 @@ def test_ten_interventions_at_random_steps_are_replayed_to_the_byte(page: Page, 
         ("unfreeze", {"matrix": "W_O2"}, "later"),
         ("truncate", {"matrix": "W_K2", "rank": 4}, None),
         ("ablate", {"layer": 1, "head": 1}, None),
-        ("reset", {"matrix": "W_K2", "to": 3}, None),
+        ("reset", {"matrix": "W_K2", "to": 4}, None),
         ("restore", {"layer": 1, "head": 1}, None),
         ("change", {"field": "task.K", "value": 2}, None),
         ("noise", {"matrix": "W_O2", "size": 0.1}, "before"),
@@ -185,6 +190,7 @@ REFUSED = [
     ("change", {"field": "model.d", "value": 8}, "field", "what can change here is"),
     ("change", {"field": "task.corpus", "value": "/dev/zero"}, "field", "what can change here is"),
     ("ablate", {"layer": 3, "head": 1}, "head", "no head"),
+    ("reset", {"matrix": "W_O2", "to": 9999}, "to", "are not stored; the nearest"),
 ]
 
 
@@ -242,7 +248,7 @@ def test_a_run_outlives_its_server(tmp_path: Path) -> None:
         first.until(run, 3)
     server.kill()
     server.communicate()
-    _wait(lambda: Record(home / run).finished, 60)
+    _wait(lambda: Record(home / run).finished, 150)
     _wait(lambda: not Desk(home).staffed())
     with served(home) as again, again.page() as second:
         second.finish(run)
@@ -274,9 +280,7 @@ def test_a_trainer_that_is_killed_loses_nothing_that_was_saved(page: Page, home:
     page.until(run, len(saved) + 35)
     rows = Record(home / run).rows
     assert rows[: len(saved)] == saved
-    assert [{k: v for k, v in seen[i].items() if v is not None} for i in range(len(saved) + 30)] == rows[
-        : len(saved) + 30
-    ]
+    assert [told(seen[i]) for i in range(len(saved) + 30)] == [told(row) for row in rows[: len(saved) + 30]]
     assert Record(home / answer["run"]).rows[: len(saved) + 20] == rows[: len(saved) + 20]
 
 
@@ -335,7 +339,7 @@ def test_a_thousand_commands_a_second_are_too_many(page: Page, home: Path) -> No
         page.say("control", id=1000 + i, op="resume")
     answers = [page.hear("answer") for _ in range(1000)]
     assert sum(answer["ok"] for answer in answers) <= 20 * (2 + time.monotonic() - began)
-    assert sum("too many commands" in answer.get("error", "") for answer in answers) > 500
+    assert sum("too many" in answer.get("error", "") for answer in answers) > 500
     page.until(run, len(Record(home / run).rows) + 3)
 
 

@@ -58,7 +58,7 @@ class Desk:
                 os.close(file)
 
     def read(self, name: str, start: int) -> tuple[list[Order], int]:
-        """Whole lines from a byte on, and the next byte. Unreadable lines are passed over; a cleared file is read anew."""
+        """Whole lines from a byte on, and the next byte; unreadable lines are left out, a cleared file is read anew."""
         try:
             with (self.folder / f"{name}.jsonl").open("rb") as file:
                 size = file.seek(0, os.SEEK_END)

@@ -241,7 +241,7 @@ class Hub:
         return {"t": "sequence", "id": asked.id, "step": step} | found
 
     def order_of(self, asked: Start | Intervene) -> dict[str, Any]:
-        """What the trainer is told. A Spec that cannot be is refused here; an event, by the trainer: it knows the step."""
+        """What the trainer is told. A Spec that cannot be is refused here, an event by the trainer: it knows when."""
         if isinstance(asked, Intervene):
             self.run(asked.run)
             if asked.kind == "change" and asked.fields.get("field") not in presets.CHANGE:

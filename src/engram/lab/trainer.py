@@ -23,7 +23,7 @@ from engram.errors import EngramError, Interrupted, explain_crash
 from engram.execute import execute
 from engram.lab.desk import Desk, Order
 from engram.learning import Moment
-from engram.learning.events import KINDS, Event
+from engram.learning.events import KINDS, Event, Reset
 from engram.records import Record, Train
 from engram.records.encode import build, decode
 from engram.records.fork import fork, steered
@@ -178,6 +178,9 @@ class Trainer:
         step = now if order["at"] is None else order["at"]
         event = build(KINDS[order["kind"]], order["fields"] | {"step": step})
         assert isinstance(event, Event)
+        if isinstance(event, Reset) and event.to not in record.snapshot_steps:
+            near = min(record.snapshot_steps, key=lambda stored: abs(stored - event.to), default="none")
+            raise EngramError(f"to: the weights of step {event.to} are not stored; the nearest that are: {near}")
         spec = steered(record.train, event, later=step >= now)
         paused = self.paused and self.spec is not None and run_id(self.spec) == record.id
         fork(record, spec)

@@ -11,7 +11,7 @@ from engram.learning.events import Past, Reset
 from engram.learning.reference import Gradients, Measured
 from engram.models import Weights
 from engram.models.trace import Architecture
-from engram.models.transformer import Head
+from engram.models.transformer import Head, silenced
 from engram.probing import probe
 from engram.records import Train
 from engram.records.files import Row
@@ -43,7 +43,7 @@ def measured_steps(
     `past` gives trained weights from before the start, where an event asks for them.
     """
     w, moments = _state(spec, start.tensors, device)
-    kept: dict[int, Weights] = {0: {name: w[name].clone() for name in spec.plan.trained}} if not start.step else {}
+    kept: dict[int, Weights] = {}
     for begin, end in _stretches(spec, start):
         for i, event in enumerate(spec.events):
             if i >= start.events and event.step == begin:
@@ -87,12 +87,8 @@ def _silenced(gradients: Gradients, heads: frozenset[Head]) -> Gradients:
         return gradients
 
     def without(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
-        for head in heads:
-            w = model.without(w, head)  # type: ignore[attr-defined]
-        found = gradients(model, w, batch, loss, names)
-        for head in heads:
-            found = replace(found, gradients=model.without(found.gradients, head))  # type: ignore[attr-defined]
-        return found
+        found = gradients(model, silenced(model, w, heads), batch, loss, names)
+        return replace(found, gradients=silenced(model, found.gradients, heads))
 
     return without
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engram.errors import EngramError, did_you_mean
 from engram.models import Model, Simplified, Transformer
-from engram.models.transformer import Head
+from engram.models.transformer import Head, silenced
 from engram.probes.attribution import attribution
 from engram.probes.recall import answers_W_F, as_simplified, scores_W_K1, scores_W_K2, scores_W_O2, two_layers
 from engram.records import Train
@@ -102,12 +102,9 @@ def _memory(model: Model, name: str) -> Float[Tensor, "n n"]:
 
 def without(model: Model, heads: Sequence[Head]) -> Model:
     """The model in which these heads write nothing."""
-    w = model.weights
-    for head in heads:
-        if not isinstance(model.architecture, Simplified | Transformer):
-            raise EngramError("ablate: this model has no heads that can be ablated")
-        w = model.architecture.without(w, head)
-    return Model(model.architecture, w)
+    if heads and not isinstance(model.architecture, Simplified | Transformer):
+        raise EngramError("ablate: this model has no heads that can be ablated")
+    return Model(model.architecture, silenced(model.architecture, model.weights, heads))
 
 
 def cell(scores: Float[np.ndarray, "n m"], row: int, column: int, diagonal: bool) -> dict[str, Any]:

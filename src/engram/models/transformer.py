@@ -11,9 +11,9 @@ that read n(x). [h] takes the d_h = d/H rows (or columns) of head h. Blocks are 
 what attention wrote. There are no biases.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import sqrt
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -152,6 +152,13 @@ class Transformer(Value):
         W_O = w[f"W_O{i}"].clone()
         W_O[:, (h - 1) * d_h : h * d_h] = 0
         return w | {f"W_O{i}": W_O}
+
+
+def silenced(model: Any, w: Weights, heads: Iterable[Head]) -> Weights:
+    """Weights, or gradients, in which these heads write nothing; `model` is one that can go without a head."""
+    for head in heads:
+        w = model.without(w, head)
+    return w
 
 
 def _block(scores: Float[Tensor, "B H T k"], head: int, edges: Bool[Tensor, "B T k"]) -> Float[Tensor, "B H T k"]:

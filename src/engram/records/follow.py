@@ -11,8 +11,7 @@ from safetensors.torch import load as load_tensors
 from engram.errors import EngramError
 from engram.models import Model, Weights
 from engram.records.files import LIVE, Row, parse_rows
-from engram.records.record import Record, initial_weights
-from engram.records.steering import muted
+from engram.records.record import Record, initial_weights, model_at
 
 
 class NoWeights(EngramError):
@@ -77,9 +76,7 @@ class Follower:
 
     def model(self, step: int) -> Model:
         """The model at a stored step, or at the live one."""
-        spec, stored = self.first.train, self._weights(step)
-        w = self._initial | {name: tensor.to(self._initial[name].dtype) for name, tensor in stored.items()}
-        return Model(spec.model, muted(spec, w, step))
+        return model_at(self.first.train, step, self._initial, self._weights(step))
 
     def _weights(self, step: int) -> Weights:
         if step in self.record.snapshot_steps:

@@ -148,10 +148,8 @@ class Record:
         spec, steps = self.train, self.snapshot_steps
         if not steps or (step is not None and step not in steps):
             raise EngramError(f"record {self.id} has no weights of step {step}; stored steps: {steps}")
-        w = initial_weights(spec)
-        stored = self.snapshot(steps[-1] if step is None else step)
-        w |= {name: tensor.to(w[name].dtype) for name, tensor in stored.items()}
-        return Model(spec.model, muted(spec, w, steps[-1] if step is None else step))
+        at = steps[-1] if step is None else step
+        return model_at(spec, at, initial_weights(spec), self.snapshot(at))
 
     def snapshot(self, step: int) -> Weights:
         """The trained weights at a stored step, as they were kept."""
@@ -165,6 +163,12 @@ class Record:
             return load_tensors(content)
         except (SafetensorError, ValueError):
             raise corrupt(self.folder, f"{name} is unreadable") from None
+
+
+def model_at(spec: Train, step: int, initial: Weights, stored: Weights) -> Model:
+    """The model with the trained weights of a step."""
+    w = initial | {name: tensor.to(initial[name].dtype) for name, tensor in stored.items()}
+    return Model(spec.model, muted(spec, w, step))
 
 
 def initial_weights(spec: Train) -> Weights:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from engram.errors import EngramError, did_you_mean
 from engram.learning.events import Ablate, Change, Event, Freeze, OfHead, OfMatrix, Reset, Restore, Truncate, Unfreeze
 from engram.models import Weights
-from engram.models.transformer import Head
+from engram.models.transformer import Head, silenced
 from engram.records.settings import with_settings
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def _quieted(heads: frozenset[Head], event: Event) -> frozenset[Head]:
 
 def muted(spec: "Train", w: Weights, step: int) -> Weights:
     """The weights as the model uses them at this step: ablated heads write nothing."""
-    for head in silent(spec, step):
-        w = spec.model.without(w, head)  # type: ignore[attr-defined]  # `check` has seen that it can
-    return w
+    return silenced(spec.model, w, silent(spec, step))
 
 
 def check(spec: "Train") -> None:

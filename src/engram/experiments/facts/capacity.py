@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any
 
-import numpy as np
-
 from engram.experiments import Scale
 from engram.learning import FreshBatch
 from engram.models.factual import Factual
@@ -91,20 +89,20 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
     measures = [through_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
     if published:
-        measures += _constants(shapes)
-    yield _claim("facts.linear-in-parameters", *measures)
+        ratios = [n / p for p, n in points]
+        label = "facts for each parameter, over shapes, widths and seeds"
+        measures.append(Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED))
+    yield _claim("facts.linear-in-parameters", *measures, *_collapse(shapes))
 
 
-def _constants(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
-    """Facts for each parameter, over all; and each shape over the mean of all."""
-    ratios = {shape: [float(np.mean(facts)) / p for p, facts in stored.items()] for shape, stored in shapes.items()}
-    everything = [ratio for values in ratios.values() for ratio in values]
-    low, high = 0.75 * PUBLISHED, 1.25 * PUBLISHED
-    yield Measure.over_seeds("facts for each parameter, over shapes and widths", everything, low, high)
-    mean = float(np.exp(np.mean(np.log(everything))))
-    for shape, values in ratios.items():
-        over = [value / mean for value in values]
-        yield Measure.over_seeds(f"{shape}: facts for each parameter, over the mean, by width", over, 0.75, 1.25)
+def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
+    """Facts for each parameter in a shape, over those in the first shape, at the same width and seed."""
+    (first, reference), *others = shapes.items()
+    for name, stored in others:
+        pairs = zip(sorted(stored.items()), sorted(reference.items()), strict=True)  # by parameters: by width
+        ratios = [(n / p) / (m / q) for (p, mine), (q, base) in pairs for n, m in zip(mine, base, strict=True)]
+        label = f"{name}: facts for each parameter, over {first}, by width and seed"
+        yield Measure.over_seeds(label, ratios, 0.75, 1.25)
 
 
 def _claim(id: str, *measures: Measure) -> Claim:

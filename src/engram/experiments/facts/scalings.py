@@ -4,7 +4,7 @@ The protocol of facts.capacity, in models with α = β = 1. A subset is taken ou
 the model should store facts; beside it R = √S, and D = S. In a much larger table a subset costs more: names
 become too many for heads so narrow, and the theorem asks for H d_h of the order of S + R, too.
 
-    engram run facts.scalings --seeds 2
+    engram run facts.scalings --seeds 3
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from engram.tasks.facts import FactsOfSize
 
 TIMES = "quick 5 min a seed, paper 1 h a seed on 2 cores"
 CLAIMS = {"facts.subset": "To store a subset of all facts takes the parameters for that subset only."}
-SEEDS = {"quick": 2, "paper": 3}
+SEEDS = {"quick": 3, "paper": 3}
 WIDTHS = {"smoke": (8,), "quick": (16, 22), "paper": (16, 22)}
 NAMES = {
     "R=S": "all pairs, R = S",
@@ -33,16 +33,16 @@ def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
     return [
         search(task, model_of((1.0, 1.0), d), scale, seed)
         for d in WIDTHS[scale]
-        for task in _tasks(model_of((1.0, 1.0), d), first=d == WIDTHS[scale][0])
         for seed in seeds
+        for task in _tasks(model_of((1.0, 1.0), d), more=d == WIDTHS[scale][0] and seed == 0)
     ]
 
 
-def _tasks(model: Factual, first: bool) -> list[FactsOfSize]:
-    """All pairs and a subset; other ways to grow at one width only."""
+def _tasks(model: Factual, more: bool) -> list[FactsOfSize]:
+    """All pairs and a subset; other ways to grow once, for the figure."""
     side = round(sqrt(2 * PUBLISHED * model.parameters))
     both = [FactsOfSize(D=D), FactsOfSize(D=D, scaling="subset", S=side)]
-    return [*both, FactsOfSize(D=D, scaling="R=√S"), FactsOfSize(D=D, scaling="D=S")] if first else both
+    return [*both, FactsOfSize(D=D, scaling="R=√S"), FactsOfSize(D=D, scaling="D=S")] if more else both
 
 
 def by_scaling(records: Sequence[Record]) -> dict[str, Stored]:
@@ -58,7 +58,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     found, id = by_scaling(records), "facts.subset"
     pairs = [pair for p, facts in found["subset"].items() for pair in zip(facts, found["R=S"][p], strict=True)]
     label = "facts of a table twice as large, over those of a full table in the same model, by width and seed"
-    measure = Measure.over_seeds(label, [subset / full for subset, full in pairs], low=0.75)
+    measure = Measure.over_seeds(label, [subset / full for subset, full in pairs], low=0.5)  # half: pairs would count
     yield Claim(id, CLAIMS[id], SOURCE, (measure,))
 
 

@@ -21,7 +21,7 @@ from engram.records.fits import through_points
 from engram.records.readings import turn
 from engram.tasks.facts import FactsOfSize
 
-TIMES = "quick 8 min a seed, paper 1 h a seed on 2 cores"
+TIMES = "quick 9 min a seed, paper 40 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 left and Figs. 7–9 (protocol of its code)"
 CLAIMS = {
     "facts.linear-in-parameters": "Facts stored grow linearly with parameters, 0.15 for each, whatever the shape.",

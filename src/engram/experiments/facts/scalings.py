@@ -17,7 +17,7 @@ from engram.models.factual import Factual
 from engram.records import Claim, Measure, Record, Search
 from engram.tasks.facts import FactsOfSize
 
-TIMES = "quick 5 min a seed, paper 1 h a seed on 2 cores"
+TIMES = "quick 4 min a seed, paper 15 min a seed on 2 cores"
 CLAIMS = {"facts.subset": "To store a subset of all facts takes the parameters for that subset only."}
 SEEDS = {"quick": 3, "paper": 3}
 WIDTHS = {"smoke": (8,), "quick": (16, 22), "paper": (16, 22)}

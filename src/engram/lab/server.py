@@ -154,7 +154,7 @@ class Client:
                     return
                 await self.hear(message.get("text") or message.get("bytes") or "")
         except WebSocketDisconnect:
-            pass
+            pass  # the page has left; its run goes on
         finally:
             for task in (pump, *self._tasks):
                 task.cancel()

@@ -124,7 +124,7 @@ class Trainer:
             execute(self.spec, self.home, on_row=self.see, stop=self.stop, on_moment=self.keep)
             self.ended = True
         except Interrupted:
-            pass
+            pass  # saved at a whole step; what interrupted it is an order, or a pause
         except Exception as error:
             self.error = explain_crash(error)
         self.tell()

@@ -1,11 +1,11 @@
 /** A window over the page; Escape closes it. */
-import { html, useEffect, useRef } from "./html.js";
+import { html, useLayoutEffect, useRef } from "./html.js";
 import { dialog } from "./store.js";
 
 /** @param {{name: "start" | "help", title: string, children?: unknown}} props */
 export function Dialog({ name, title, children }) {
   const box = /** @type {{current: HTMLDialogElement | null}} */ (useRef(null)), open = dialog.value === name;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (open && !box.current?.open) box.current?.showModal();
     if (!open && box.current?.open) box.current.close();
   }, [open]);

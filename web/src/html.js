@@ -1,6 +1,6 @@
 /** Templates, hooks and the class helper in one place. */
 export { html } from "htm/preact";
-export { useEffect, useRef, useState } from "preact/hooks";
+export { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 export { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 
 /** A number as a person would write it. @param {number | null | undefined} x @param {number} [digits] */

@@ -37,7 +37,8 @@ const DOES = {
 
 /** @param {Element | null} at @param {string} key */
 function taken(at, key) {
-  if (!at || dialog.value) return dialog.value !== null;
+  if (document.querySelector("dialog[open]")) return true; // what is seen: the news that one was closed comes later
+  if (!at) return false;
   if (at.matches("input:not([type=range]):not([type=checkbox]), textarea, [contenteditable]")) return true;
   if (at.matches("select")) return !(at.id === "kind" && key === "f"); // F once more: unfreeze
   if (at.matches("button, [type=checkbox]")) return key === " ";

@@ -15,6 +15,7 @@ import numpy as np
 import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
+from engram.lab.protocol import VERSION
 from engram.lab.server import Lab, config, free_port
 
 SEEDS = count()
@@ -51,7 +52,7 @@ class Served:
         address = f"ws://127.0.0.1:{self.port}/ws?token={self.token}"
         with connect(address, max_size=None, additional_headers=headers) as ws:
             page = Page(ws)
-            assert page.hear("hello")["v"] == 1
+            assert page.hear("hello")["v"] == VERSION
             yield page
 
 

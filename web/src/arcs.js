@@ -47,6 +47,13 @@ function key(e) {
   chosen.value = Math.min((reading.value?.tokens.length ?? 1) - 1, Math.max(0, query.value + by));
 }
 
+/** @param {{marks: string[], asked: number[], t: number}} props */
+function Tokens({ marks, asked, t }) {
+  const repeated = new Set(asked);
+  return html`<div class="tokens">${marks.map((mark, i) => html`<span key=${i} class=${repeated.has(i) ? "asked" : ""}
+    aria-current=${i === t} style=${{ width: `${WIDE}px` }} onClick=${() => (chosen.value = i)}>${mark}</span>`)}</div>`;
+}
+
 export function Strip() {
   const box = /** @type {{current: HTMLDivElement | null}} */ (useRef(null));
   const said = reading.value, t = hover.value?.picture.startsWith("attention:") ? hover.value.row : query.value;
@@ -55,11 +62,9 @@ export function Strip() {
     box.current?.scrollTo({ left: (t + 0.5) * WIDE - 0.8 * wide });
   }, [t, said?.tokens.length]);
   if (!said) return null;
-  const asked = new Set(said.asked);
   return html`<div class="strip" ref=${box} tabindex="0" role="group" aria-label="Tokens. Arrow keys choose a position." onKeyDown=${key}>
     <svg width=${said.tokens.length * WIDE} height=${HIGH} aria-hidden="true"><${Arcs} t=${t} /></svg>
-    <div class="tokens">${said.marks.map((mark, i) => html`<span key=${i} class=${asked.has(i) ? "asked" : ""}
-      aria-current=${i === t} style=${{ width: `${WIDE}px` }} onClick=${() => (chosen.value = i)}>${mark}</span>`)}</div>
+    <${Tokens} marks=${said.marks} asked=${said.asked} t=${t} />
   </div>`;
 }
 

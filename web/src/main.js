@@ -2,11 +2,10 @@
 import "./session.js"; // first: everything else begins with what was kept
 import { render } from "preact";
 import { App } from "./app.js";
-import { keep } from "./frames.js";
 import { html } from "./html.js";
 import "./keys.js";
 import { drawn } from "./matrix.js";
-import { frames, heard } from "./receive.js";
+import { forget, frames, heard, seen } from "./receive.js";
 import { connect, send } from "./socket.js";
 import { rows } from "./store.js";
 import { askAgain, lastView } from "./view.js";
@@ -15,8 +14,9 @@ render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("la
 
 connect({
   heard,
-  seen: keep,
+  seen,
   opened: () => {
+    forget();
     send({ t: "runs" });
     askAgain();
   },

@@ -9,6 +9,7 @@ import { html, useEffect, useRef, useSignal, useSignalEffect } from "./html.js";
 import { cellAt, layout, paint } from "./paint.js";
 import { dark } from "./theme.js";
 
+/** @typedef {{frame: Frame, how: {scale: Scale, place: Place, marks: Marks, cross: Cell | null, dark: boolean, again: number}}} Plan */
 /** @typedef {Cell & {picture: string, x: number, y: number, byKey: boolean}} Hover */
 
 /** The cell that is pointed at, on whichever matrix. @type {import("@preact/signals").Signal<Hover | null>} */
@@ -25,24 +26,24 @@ function count({ picture, step, shape, lo, hi }) {
 /** Heads share a crosshair, memories do not. @param {string} a @param {string} b */
 const together = (a, b) => a === b || (a.startsWith("attention:") && b.startsWith("attention:"));
 
+/** @param {Plan} plan @param {Plan | null} other */
+const alike = (plan, other) => plan.frame === other?.frame && JSON.stringify(plan.how) === JSON.stringify(other.how);
+
 /** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
- * Draws once a frame at most, whatever changed meanwhile.
- * @param {() => (() => void) | null} plan reads the signals on which the drawing depends, and says how to draw
+ * Draws when what it reads has changed, and not again what would look the same. Signals call once a frame at most.
+ * @param {() => Plan | null} plan @param {(plan: Plan) => void} draw
  */
-function useDrawing(plan) {
-  const planned = useRef(0), next = /** @type {{current: (() => void) | null}} */ (useRef(null));
+function useDrawing(plan, draw) {
+  const before = /** @type {{current: Plan | null}} */ (useRef(null));
   useSignalEffect(() => {
-    next.current = plan();
-    if (!next.current || planned.current) return;
-    planned.current = requestAnimationFrame(() => {
-      planned.current = 0;
-      next.current?.();
-    });
+    const next = plan();
+    if (!next || alike(next, before.current)) return;
+    before.current = next;
+    draw(next);
   });
-  useEffect(() => () => cancelAnimationFrame(planned.current), []);
 }
 
 /**
@@ -57,18 +58,17 @@ export function Matrix({ picture, label, marks, scale, room = Infinity, pick }) 
   const width = useSignal(0), caption = useSignal(""), again = useSignal(0);
 
   useDrawing(() => {
-    void [arrived.value, dark.value, again.value];
+    void arrived.value;
     const frame = find(picture) ?? shown.current?.frame;
     if (!frame || !canvas.current || !width.value) return null;
-    const place = layout(frame, Math.min(room, width.value), marks(frame)), at = hover.value;
-    const pointed = at && together(at.picture, picture) ? at : null;
-    const how = { scale: scale(frame), place, marks: marks(frame), cross: pointed };
-    return () => {
-      shown.current = { frame, place };
-      caption.value = `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}`;
-      if (canvas.current) paint(canvas.current, (small.current ??= document.createElement("canvas")), frame, how);
-      count(frame);
-    };
+    const labels = marks(frame), place = layout(frame, Math.min(room, width.value), labels), at = hover.value;
+    const cross = at && together(at.picture, picture) ? { row: at.row, column: at.column } : null;
+    return { frame, how: { scale: scale(frame), place, marks: labels, cross, dark: dark.value, again: again.value } };
+  }, ({ frame, how }) => {
+    shown.current = { frame, place: how.place };
+    caption.value = `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}`;
+    if (canvas.current) paint(canvas.current, (small.current ??= document.createElement("canvas")), frame, how);
+    count(frame);
   });
   useEffect(() => void again.value++, [room, marks]);
   useEffect(() => {

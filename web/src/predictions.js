@@ -3,6 +3,8 @@ import { colourOf } from "./colours.js";
 import { html, number, percent, useEffect, useRef, useSignal } from "./html.js";
 import { chosen, partsAt, query, reading } from "./sequence.js";
 
+const HIGH = 27, WINDOW = 12, AROUND = 2; // pixels of a row, as in theme.css; rows in the window, and beyond it
+
 /** @type {Record<string, string>} */
 const NAMES = { embedding: "residual", head1: "previous-token head", head2: "induction head", W_F: "W_F" };
 
@@ -55,23 +57,31 @@ function Key({ said }) {
     <i style=${{ background: colourOf(part, i) }} aria-hidden="true"></i>${nameOf(part)}</span>`)}</div>`;
 }
 
-export function Predictions() {
-  const all = useSignal(false), box = /** @type {{current: HTMLDivElement | null}} */ (useRef(null));
-  const said = reading.value, asked = said?.asked ?? [];
+/** Of a long table only the rows near the window are there. @param {{said: Reading, positions: number[]}} props */
+function Table({ said, positions }) {
+  const box = /** @type {{current: HTMLDivElement | null}} */ (useRef(null)), first = useSignal(0);
+  const look = () => (first.value = Math.max(0, Math.floor((box.current?.scrollTop ?? 0) / HIGH) - AROUND));
   useEffect(() => { // scrollIntoView would move the whole page
-    const row = box.current?.querySelector(`tr[data-position="${query.value}"]`);
-    if (box.current && row instanceof HTMLElement) box.current.scrollTop = row.offsetTop - box.current.clientHeight / 2;
-  }, [query.value, all.value, said?.tokens.length]);
+    if (box.current) box.current.scrollTop = (positions.indexOf(query.value) + 1) * HIGH - box.current.clientHeight / 2;
+    look();
+  }, [query.value, positions.length]);
+  const near = positions.slice(first.value, first.value + WINDOW + 2 * AROUND), ends = span(said, positions);
+  const gap = (/** @type {number} */ rows) => rows > 0 && html`<tr class="gap" style=${{ height: `${rows * HIGH}px` }}></tr>`;
+  return html`<div class="scroll" tabindex="0" ref=${box} onScroll=${look} aria-label="Predictions by position"><table>
+    <thead><tr><th>at</th><th>token</th><th>came next</th><th>likeliest</th><th>from where</th></tr></thead>
+    <tbody>${gap(first.value)}${near.map((t) => html`<${Row} key=${t} said=${said} t=${t} ...${ends} />`)}
+      ${gap(positions.length - first.value - near.length)}</tbody>
+  </table></div>`;
+}
+
+export function Predictions() {
+  const all = useSignal(false), said = reading.value, asked = said?.asked ?? [];
   if (!said) return null;
   const positions = all.value || !asked.length ? said.tokens.map((_, t) => t) : [...new Set([...asked, query.value])].sort((a, b) => a - b);
-  const ends = span(said, positions);
   return html`<div class="predictions" data-testid="predictions">
     <div class="line"><h3>Predictions</h3><${Key} said=${said} />
       ${asked.length > 0 && html`<label class="check"><input type="checkbox" checked=${all.value}
         onChange=${() => (all.value = !all.value)} /> all positions</label>`}</div>
-    <div class="scroll" tabindex="0" ref=${box} aria-label="Predictions by position"><table>
-      <thead><tr><th>at</th><th>token</th><th>came next</th><th>likeliest</th><th>from where</th></tr></thead>
-      <tbody>${positions.map((t) => html`<${Row} key=${t} said=${said} t=${t} ...${ends} />`)}</tbody>
-    </table></div>
+    <${Table} said=${said} positions=${positions} />
   </div>`;
 }

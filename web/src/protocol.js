@@ -29,17 +29,19 @@
  * @typedef {{t: "sequence", id: number, tokens: number[], marks: string[], asked: boolean[] | null,
  *   predictions: Guess[][], parts: Record<string, number[]>,
  *   probabilities: number[]}} SequenceSaid
+ * @typedef {Omit<SequenceSaid, "t" | "id"> & {t: "reading", run: string, step: number, own: boolean, ablate: Head[]}} ReadingSaid
+ * @typedef {{t: "tick"}} Tick ends what was new at once
  * @typedef {{t: "answer", id: number, ok: boolean, run?: string | null, step?: number | null, error?: string | null,
  *   field?: string | null}} Answer
  * @typedef {{t: "error", message: string}} Failure
- * @typedef {Hello | RunsSaid | About | Rows | State | CellSaid | SequenceSaid | Answer | Failure} Heard
+ * @typedef {Hello | RunsSaid | About | Rows | State | ReadingSaid | Tick | CellSaid | SequenceSaid | Answer | Failure} Heard
  *
  * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null,
- *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, also: string[],
+ *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, reads: boolean, also: string[],
  *   rows_from: Record<string, number>}} View
  * @typedef {{t: "cell", run: string, step: number | null, picture: string, row: number, column: number,
  *   minus: number | null}} CellAsked
- * @typedef {{t: "sequence", run: string, step: number | null, text: string | null, ablate: Head[]}} SequenceAsked
+ * @typedef {{t: "sequence", run: string, step: number | null, text: string}} SequenceAsked
  * @typedef {{t: "start", preset: string, seed: number, settings: Record<string, Plain>}} StartPreset
  * @typedef {{t: "start", run: string}} GoOn
  * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
@@ -51,7 +53,7 @@
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** @param {ArrayBuffer} buffer @returns {Frame} */
 export function decode(buffer) {

@@ -1,20 +1,46 @@
 /**
  * What the server says goes into the store.
- * @import { Heard, RunsSaid, State } from "./protocol.js"
+ * @import { Frame, Heard, RunsSaid, State } from "./protocol.js"
  */
 import { batch } from "@preact/signals";
 import { choose } from "./actions.js";
-import { arrived } from "./frames.js";
+import { arrived, keep } from "./frames.js";
 import { VERSION } from "./protocol.js";
 import { merge } from "./rows.js";
+import { read } from "./sequence.js";
 import { send } from "./socket.js";
+import { same } from "./steps.js";
 import { abouts, also, info, link, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
 
 /** How often the list is asked for again before a run that is not in it is given up. */
 let patience = 10;
 
+/** What belongs together waits for its tick: the page is drawn once for all of it. @type {(() => void)[]} */
+let waiting = [];
+
+/** @param {Frame} frame */
+export const seen = (frame) => void waiting.push(() => keep(frame));
+
 /** @param {Heard} message */
 export function heard(message) {
+  if (["about", "rows", "state", "reading"].includes(message.t)) waiting.push(() => take(message));
+  else if (message.t === "tick") together();
+  else take(message);
+}
+
+function together() {
+  const all = waiting;
+  waiting = [];
+  batch(() => all.forEach((take) => take()));
+}
+
+/** What the last connection did not end will come again. */
+export function forget() {
+  waiting = [];
+}
+
+/** @param {Heard} message */
+function take(message) {
   switch (message.t) {
     case "hello":
       if (message.v !== VERSION) link.value = "other";
@@ -26,7 +52,8 @@ export function heard(message) {
     case "rows":
       rows.value = { ...rows.value, [message.run]: merge(rows.value[message.run], message.from, message.columns) };
       return undefined;
-    case "state": return batch(() => progress(message));
+    case "state": return progress(message);
+    case "reading": return read(message);
     case "error": return say(message.message, true);
     default: return undefined; // a newer server may say more
   }
@@ -54,7 +81,8 @@ function list(message) {
 /** @param {State} message */
 function progress(message) {
   const was = trainer.value, listed = runs.value?.find((r) => r.id === message.run);
-  states.value = { ...states.value, [message.run]: message };
+  const before = states.value[message.run]?.snapshots, snapshots = before && same(before, message.snapshots) ? before : message.snapshots;
+  states.value = { ...states.value, [message.run]: { ...message, snapshots } };
   trainer.value = message.trainer;
   const changed = was.run !== message.trainer.run || was.state !== message.trainer.state;
   if (changed && message.trainer.error) say(message.trainer.error, true);

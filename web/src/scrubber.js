@@ -4,6 +4,9 @@ import { html, useRef } from "./html.js";
 import { fromTrack, ticks, toTrack } from "./steps.js";
 import { about, end, events, following, last, logSteps, now, state, stored } from "./store.js";
 
+/** @type {number[]} */
+const NONE = [];
+
 /** @param {number} step */
 const place = (step) => `${(100 * toTrack(step, end.value, logSteps.value)).toFixed(3)}%`;
 
@@ -40,11 +43,15 @@ function Flag({ mark, kind }) {
     onClick=${() => scrubTo(mark.step)}></button>`;
 }
 
+/** @param {{steps: number[]}} props */
+function Kept({ steps }) {
+  return html`<div class="kept" aria-hidden="true">${steps.map((s) => html`<i key=${s} style=${{ left: place(s) }}></i>`)}</div>`;
+}
+
 function Track() {
-  const kept = state.value?.snapshots ?? [];
   return html`<div class="track">
     <div class="rail"><div class="known" style=${{ width: place(last.value) }}></div><div class="done" style=${{ width: place(now.value) }}></div></div>
-    <div class="kept" aria-hidden="true">${kept.map((s) => html`<i key=${s} style=${{ left: place(s) }}></i>`)}</div>
+    <${Kept} steps=${state.value?.snapshots ?? NONE} />
     <${Slider} />
     <div class="thumb" style=${{ left: place(now.value) }} aria-hidden="true"></div>
     ${(state.value?.births ?? []).map((mark) => html`<${Flag} key=${`b${mark.step}${mark.what}`} mark=${mark} kind="birth" />`)}

@@ -1,12 +1,13 @@
 /**
  * What the model says about a sequence: the task's own, or one that was typed.
- * @import { SequenceAsked, SequenceSaid } from "./protocol.js"
+ * @import { ReadingSaid, SequenceAsked } from "./protocol.js"
  */
 import { batch, computed, effect, signal } from "@preact/signals";
 import { latest } from "./socket.js";
-import { ablate, about, last, link, run, stored, text, tokens, visible } from "./store.js";
+import { same } from "./steps.js";
+import { ablate, about, link, run, text, tokens, visible } from "./store.js";
 
-/** @typedef {Omit<SequenceSaid, "asked"> & {asked: number[]}} Reading asked: positions */
+/** @typedef {Omit<ReadingSaid, "asked"> & {asked: number[]}} Reading asked: positions */
 
 /** The answer that is shown. @type {import("@preact/signals").Signal<Reading | null>} */
 export const reading = signal(null);
@@ -15,27 +16,38 @@ export const problem = signal("");
 /** The position whose attention is drawn as arcs, if one was chosen. @type {import("@preact/signals").Signal<number | null>} */
 export const chosen = signal(null);
 
-/** @param {number[] | null} a @param {number[] | null} b */
-const same = (a, b) => a === b || (a !== null && b !== null && a.length === b.length && a.every((x, i) => x === b[i]));
-
-/** @type {(question: SequenceAsked) => void} */
-const askSequence = latest((reply, question) => batch(() => {
-  const asked = /** @type {SequenceAsked} */ (question);
-  if (asked.run !== run.value || (asked.text ?? "") !== text.value) return; // the person went on meanwhile
-  if (reply.t !== "sequence") {
-    problem.value = reply.t === "answer" ? reply.error ?? "" : "";
-    return;
+/** Arrays that say the same stay the same, so that what is drawn from them stays too. @param {ReadingSaid} reply @returns {Reading} */
+function told(reply) {
+  const before = reading.peek();
+  if (before && same(before.tokens, reply.tokens) && same(before.marks, reply.marks)) {
+    return { ...reply, tokens: before.tokens, marks: before.marks, asked: before.asked };
   }
-  problem.value = "";
-  reading.value = { ...reply, asked: reply.asked?.flatMap((yes, t) => (yes ? [t] : [])) ?? [] };
-  const mine = asked.text === null ? null : reply.tokens;
-  if (!same(mine, tokens.value)) tokens.value = mine;
+  return { ...reply, asked: reply.asked?.flatMap((yes, t) => (yes ? [t] : [])) ?? [] };
+}
+
+/** Whether this is what the page shows now: the person may have gone on meanwhile. @param {ReadingSaid} said */
+function wanted(said) {
+  const mine = said.own ? tokens.value === null : same(said.tokens, tokens.value);
+  return mine && said.run === run.value && String(said.ablate) === String(ablate.value);
+}
+
+/** What the model predicts, whenever it changes. @param {ReadingSaid} said */
+export function read(said) {
+  if (wanted(said)) reading.value = told(said);
+}
+
+/** Only the server knows the letters of a run: it says which tokens a text is. @type {(question: SequenceAsked) => void} */
+const askTokens = latest((reply, question) => batch(() => {
+  const asked = /** @type {SequenceAsked} */ (question);
+  if (asked.run !== run.value || asked.text !== text.value) return;
+  problem.value = reply.t === "answer" ? reply.error ?? "" : "";
+  if (reply.t === "sequence" && !same(reply.tokens, tokens.value)) tokens.value = reply.tokens;
 }));
 
 effect(() => {
   if (!run.value || !about.value?.heads.length || link.value !== "open" || !visible.value.has("attention")) return;
-  if (stored.value === null) void last.value; // live: asked again whenever there is something newer
-  askSequence({ t: "sequence", run: run.value, step: stored.value, text: text.value || null, ablate: ablate.value });
+  if (text.value) askTokens({ t: "sequence", run: run.value, step: null, text: text.value });
+  else problem.value = "";
 });
 
 /** Whether what came after the last visit of this token comes again: the case of an induction head. @param {number[]} ids @param {number} t */

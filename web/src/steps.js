@@ -24,6 +24,11 @@ export function nearest(steps, x) {
   return x - steps[right - 1] <= steps[right] - x ? steps[right - 1] : steps[right];
 }
 
+/** @param {readonly unknown[] | null | undefined} a @param {readonly unknown[] | null | undefined} b */
+export function same(a, b) {
+  return a === b || (!!a && !!b && a.length === b.length && a.every((x, i) => x === b[i]));
+}
+
 /** @param {number[]} a @param {number[]} b */
 export function union(a, b) {
   return [...new Set([...a, ...b])].sort((x, y) => x - y);

@@ -7,7 +7,7 @@ import { missingFrom } from "./rows.js";
 import { send } from "./socket.js";
 import { ablate, about, also, basis, link, rows, run, runs, stored, subtracted, tokens, visible } from "./store.js";
 
-const HZ = 5; // pictures a second while following live
+const HZ = 2; // news a second while following live: training goes first
 
 /** The memories on the wall, in the basis that was chosen. */
 export const wall = computed(() => {
@@ -34,7 +34,8 @@ function wanted() {
   if (!run.value || !runs.value) return null; // without the list it is not known whether there is such a run
   return {
     t: "view", run: run.value, step: stored.value, pictures: pictures.value, minus: subtracted.value,
-    tokens: tokens.value, ablate: ablate.value, dtype: "u8", hz: HZ, also: also.value, rows_from: {},
+    tokens: tokens.value, ablate: ablate.value, dtype: "u8", hz: HZ,
+    reads: visible.value.has("attention") && maps.value.length > 0, also: also.value, rows_from: {},
   };
 }
 

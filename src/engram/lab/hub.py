@@ -12,19 +12,20 @@ import numpy as np
 
 from engram.errors import EngramError
 from engram.lab import pictures, presets
-from engram.lab.desk import Desk
+from engram.lab.desk import NOBODY, Desk
 from engram.lab.protocol import Cell, Intervene, Start, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.models.transformer import Head
 from engram.records import Record, Train
 from engram.records.encode import digest_of, encode, user_code
+from engram.records.files import Row
 from engram.records.follow import Follower
 from engram.records.readings import MEMORIES
 from engram.records.shelf import all_records, state
 from engram.show.sentences import sentence
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-POLL = 0.1  # seconds between looks at a file
+POLL = 0.1  # seconds between looks at files; all pages share what was seen
 KEPT = 512  # pictures
 Made = TypeVar("Made")
 
@@ -47,17 +48,32 @@ class Followed:
     def __init__(self, folder: Path):
         self.follower = Follower(folder)
         self.id = folder.name
-        self._looked = 0.0
+        self.state = "part-done"
+        self.births: list[dict[str, Any]] = []
+        self._looked = -POLL
+        self._digest = 0  # when the run ended, as its folder has it
         self._models = Lasting()
 
     @cached_property
     def spec(self) -> Train:
         return self.follower.first.train
 
-    def poll(self, at_once: bool = False) -> None:
-        if at_once or time.monotonic() - self._looked > POLL:
-            self.follower.poll()
-            self._looked = time.monotonic()
+    def look(self) -> None:
+        """What is new, at most every POLL seconds."""
+        if time.monotonic() - self._looked < POLL:
+            return
+        self._see_state()  # first: of a run that is over, all rows are told
+        if self.follower.poll():
+            self.births = births_in(self.follower.rows)
+        self.follower.look()
+        self._looked = time.monotonic()
+
+    def _see_state(self) -> None:
+        """A record that has ended is checked once."""
+        digest = self.follower.folder / "digest.json"
+        ended = digest.stat().st_mtime_ns if digest.exists() else 0
+        if not ended or ended != self._digest:
+            self.state, self._digest = state(self.follower.record), ended
 
     def model(self, step: int) -> Any:
         return self._models.get_or(step, lambda: self.follower.model(step), most=24)
@@ -96,25 +112,26 @@ class Followed:
         columns = {name: [row.get(name) for row in rows] for name in names}
         return {"t": "rows", "run": self.id, "from": rows[0]["step"], "columns": columns}
 
-    def births(self) -> list[dict[str, Any]]:
-        found = []
-        for column, name in MEMORIES.items():
-            steps = [row["step"] for row in self.follower.rows if (row.get(column) or 0.0) > 0.5]
-            found += [{"step": steps[0], "what": f"{name} is born"}] if steps else []
-        return found
-
-    def now(self, how: str, trainer: dict[str, Any]) -> dict[str, Any]:
-        record, rows = self.follower.record, self.follower.rows
+    def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
+        rows = self.follower.rows
         return {
             "t": "state",
             "run": self.id,
-            "state": how,
+            "state": self.state,
             "step": rows[-1]["step"] if rows else None,
-            "snapshots": record.snapshot_steps,
+            "snapshots": self.follower.stored,
             "live": self.follower.live_step,
-            "births": self.births(),
+            "births": self.births,
             "trainer": trainer,
         }
+
+
+def births_in(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    found = []
+    for column, name in MEMORIES.items():
+        born = next((row["step"] for row in rows if (row.get(column) or 0.0) > 0.5), None)
+        found += [] if born is None else [{"step": born, "what": f"{name} is born"}]
+    return found
 
 
 def columns_of(spec: Train) -> list[dict[str, str]]:
@@ -135,8 +152,19 @@ class Hub:
     def __init__(self, home: Path):
         self.home, self.desk = home, Desk(home)
         self._runs: dict[str, Followed] = {}
-        self._frames = Lasting()
+        self._made = Lasting()
         self._over: dict[str, dict[str, Any]] = {}  # what is said about runs that have ended
+        self._trainer, self._asked = NOBODY, -POLL
+
+    def trainer(self) -> dict[str, Any]:
+        """What the trainer does, asked at most every POLL seconds."""
+        if time.monotonic() - self._asked > POLL:
+            self._trainer, self._asked = self.desk.now(), time.monotonic()
+        return self._trainer
+
+    def look_again(self) -> None:
+        """An order was obeyed: what was seen before is old."""
+        self._asked = -POLL
 
     def run(self, name: str) -> Followed:
         """A training of this home, by its whole name."""
@@ -150,6 +178,12 @@ class Hub:
             _ = found.spec  # refuses what is no training
             self._runs[name] = found
         return self._runs[name]
+
+    def seen(self, name: str) -> Followed:
+        """The same, with what is new of it."""
+        run = self.run(name)
+        run.look()
+        return run
 
     def runs(self) -> dict[str, Any]:
         listed = []
@@ -189,7 +223,7 @@ class Hub:
         tokens = view.tokens if attends else None
         heads = view.ablate if attends else ()
         key = (view.run, step, name, minus, view.dtype, tokens, heads)
-        return key, self._frames.get_or(key, lambda: self._draw(run, *key[1:]))
+        return key, self._made.get_or(key, lambda: self._draw(run, *key[1:]))
 
     def _draw(
         self,
@@ -219,7 +253,7 @@ class Hub:
         return found if minus is None else found - pictures.picture(run.spec, run.model(minus), name, sequence, heads)
 
     def cell(self, asked: Cell) -> dict[str, Any]:
-        run = self.run(asked.run)
+        run = self.seen(asked.run)
         step = run.follower.stored_step(asked.step)
         minus = None if asked.minus is None else run.follower.stored_step(asked.minus)
         entry = next((e for e in run.about["pictures"] if e["name"] == asked.picture), None)
@@ -233,12 +267,24 @@ class Hub:
         return {"t": "cell", "id": asked.id, "step": step} | found | {"key": key, "value": value, "best": best}
 
     def sequence(self, asked: SequenceOf) -> dict[str, Any]:
-        run = self.run(asked.run)
+        run = self.seen(asked.run)
         step = run.follower.stored_step(asked.step)
         given = asked.text is not None or asked.tokens is not None
         tokens = pictures.tokens_of(run.spec, asked.text, asked.tokens) if given else run.own
         found = pictures.predictions(run.spec, run.model(step), tokens, asked.ablate)
         return {"t": "sequence", "id": asked.id, "step": step} | found
+
+    def reading(self, view: View, step: int) -> tuple[Any, dict[str, Any]]:
+        """What the model predicts on the sequence of a view, with what it depends on."""
+        key = (view.run, step, "reading", view.tokens, view.ablate)
+        return key, self._made.get_or(key, lambda: self._read(self.run(view.run), step, view.tokens, view.ablate))
+
+    def _read(
+        self, run: Followed, step: int, tokens: tuple[int, ...] | None, heads: tuple[Head, ...]
+    ) -> dict[str, Any]:
+        about = {"t": "reading", "run": run.id, "step": step, "own": tokens is None, "ablate": heads}
+        sequence = run.own if tokens is None else pictures.tokens_of(run.spec, None, tokens)
+        return about | pictures.predictions(run.spec, run.model(step), sequence, heads)
 
     def order_of(self, asked: Start | Intervene) -> dict[str, Any]:
         """What the trainer is told. A Spec that cannot be is refused here, an event by the trainer: it knows when."""

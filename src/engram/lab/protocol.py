@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from engram.errors import EngramError
 
-VERSION = 1
+VERSION = 2
 LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
 Name = Annotated[str, Field(max_length=200)]
 Step = Annotated[int, Field(ge=0, le=10**9)]
@@ -36,6 +36,7 @@ class View(Message):
     minus      a step whose picture is subtracted
     tokens     the sequence of attention pictures; None: one of the task's own
     ablate     heads, as [layer, head], that write nothing in attention pictures and predictions
+    reads      whether it shows what the model predicts on the sequence
     rows_from  rows before this step are not sent again
     """
 
@@ -48,6 +49,7 @@ class View(Message):
     ablate: Annotated[tuple[tuple[Id, Id], ...], Field(max_length=64)] = ()
     dtype: Literal["u8", "f4"] = "u8"
     hz: Annotated[float, Field(ge=0.1, le=30)] = 2.0
+    reads: bool = False
     also: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
     rows_from: Annotated[dict[Name, Step], Field(max_length=16)] = {}
 

@@ -25,12 +25,11 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engram.errors import EngramError, explain_crash
-from engram.lab.hub import Hub
+from engram.lab.hub import Hub, Made
 from engram.lab.presets import listed
 from engram.lab.protocol import LARGEST_MESSAGE, VERSION, Cell, Control, Intervene, Runs, Said, Start, View, parse
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.records.follow import NoWeights
-from engram.records.shelf import state
 
 PAGE = files("engram") / "lab/static/lab.html"
 COMMANDS_A_SECOND = 20
@@ -181,6 +180,7 @@ class Client:
     def look_at(self, view: View) -> None:
         if self.view is None or self.view.run != view.run:
             self._sent.clear()
+        self._sent.pop("reading", None)  # a page takes in only what it asks for at that moment
         self._rows = {run: min(have, self._rows.get(run, have)) for run, have in view.rows_from.items()} | {
             run: sent for run, sent in self._rows.items() if run not in view.rows_from
         }
@@ -222,6 +222,8 @@ class Client:
     async def ordered(self, id: int, order: dict[str, Any]) -> dict[str, Any]:
         self._not_too_many()
         told = await self.lab.order(order)
+        self.lab.hub.look_again()
+        self.changed.set()  # what it did is seen at once
         return {"t": "answer", "id": id} | told if told["ok"] else _refusal(id, told["error"])
 
     def _not_too_many(self) -> None:
@@ -233,7 +235,7 @@ class Client:
     async def pump(self) -> None:
         """Sends what is new of what the page looks at: as often as it asked for, at once when it looks elsewhere."""
         while True:
-            wait = 1 / self.view.hz if self.view else None
+            wait = _to_next_tick(self.view.hz) if self.view else None
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.changed.wait(), wait)
             self.changed.clear()
@@ -241,17 +243,18 @@ class Client:
                 await self.refresh(self.view)
 
     async def refresh(self, view: View) -> None:
-        """Rows and state first, then pictures; a bug or a broken run is told, and does not end the connection."""
-        for message in await self._tried(self.news, view) or ():
-            await self.send(message)
+        """Rows, state and pictures; a bug or a broken run is told, and does not end the connection."""
+        news = await self._tried(self.news, view) or ()
         if view.step is None:
             self.lab.watch(view.hz)
-        for name in view.pictures:
-            if self.view is not view:
-                return  # it looks elsewhere by now
-            found = await self._tried(self.picture, view, name)
-            if found is not None:
-                await self.ws.send_bytes(found)
+        reading = await self._tried(self.reading, view) if view.reads else None
+        made = [await self._tried(self.picture, view, name) for name in view.pictures if self.view is view]
+        for message in filter(None, (*news, reading)):
+            await self.send(message)
+        for picture in filter(None, made):
+            await self.ws.send_bytes(picture)
+        if news or reading or any(made):
+            await self.send({"t": "tick"})  # a page draws once for all of it
 
     async def _tried(self, work: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -268,28 +271,37 @@ class Client:
     def news(self, view: View) -> list[dict[str, Any]]:
         """What is known as sent is booked at the end: of a broken run nothing is lost."""
         hub, found, sent = self.lab.hub, list[dict[str, Any]](), dict[Any, Any]()
-        before = state(hub.run(view.run).follower.record)  # first: of a run that is over, all rows are told
         for name in dict.fromkeys((view.run, *view.also)):
-            run = hub.run(name)
-            run.poll(at_once=before != "running")
+            run = hub.seen(name)
             found += [] if ("about", name) in self._sent else [run.about]
             rows = run.rows(min(self._rows.get(name, 0), len(run.follower.rows)))
             found += [rows] if rows else []
             sent["about", name] = True
             self._rows[name] = len(run.follower.rows)
-        now = hub.run(view.run).now(before, hub.desk.now())
+        now = hub.run(view.run).now(hub.trainer())
         found += [now] if self._sent.get("state") != now else []
         self._sent |= sent | {"state": now}
         return found
 
     def picture(self, view: View, name: str) -> bytes | None:
-        """The picture, unless it is the one that was sent last under this name."""
         step = self.lab.hub.run(view.run).follower.stored_step(view.step)
-        key, content = self.lab.hub.frame(view, name, step)
-        if self._sent.get(("picture", name)) == key:
+        return self._unsent(("picture", name), *self.lab.hub.frame(view, name, step))
+
+    def reading(self, view: View) -> dict[str, Any] | None:
+        step = self.lab.hub.run(view.run).follower.stored_step(view.step)
+        return self._unsent("reading", *self.lab.hub.reading(view, step))
+
+    def _unsent(self, kind: Any, key: Any, content: Made) -> Made | None:
+        """What was made, unless it is what was sent last of this kind."""
+        if self._sent.get(kind) == key:
             return None
-        self._sent["picture", name] = key
+        self._sent[kind] = key
         return content
+
+
+def _to_next_tick(hz: float) -> float:
+    """Seconds; pages that ask for the same rate are served together, from one look at the run."""
+    return 1 / hz - time.monotonic() % (1 / hz)
 
 
 def _refusal(id: int | None, error: str) -> dict[str, Any]:

@@ -112,9 +112,9 @@ class Trainer:
             return
         if answer["ok"] and self.spec is not None:
             note(self.home / run_id(self.spec), answer["step"], order)
+        self.tell()
         with suppress(EngramError):
             self.desk.write("answers", {"id": order["id"]} | answer)
-        self.tell()
 
     def train(self) -> None:
         assert self.spec is not None

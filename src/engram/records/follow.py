@@ -19,12 +19,18 @@ class NoWeights(EngramError):
 
 
 class Follower:
-    """One run: its rows so far, and its weights at any stored step or at the newest there is."""
+    """One run: its rows so far, and its weights at any stored step or at the newest there is.
+
+    `poll` looks for rows, `look` for weights; between two looks nothing is read twice.
+    """
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.rows: list[Row] = []
+        self.stored: list[int] = []  # steps whose weights are stored
+        self.live: tuple[int, Weights] | None = None  # what a trainer shows while it is watched
         self._read = 0
+        self._live_file: tuple[int, ...] = ()
 
     @property
     def record(self) -> Record:
@@ -51,25 +57,26 @@ class Follower:
             self.rows += rows
         return rows
 
+    def look(self) -> None:
+        """Which weights there are now; those of a file that is still the same are kept."""
+        self.stored = self.record.snapshot_steps
+        try:
+            with (self.folder / LIVE).open("rb") as file:  # one look: the file may be replaced at any moment
+                about = os.fstat(file.fileno())
+                this = (about.st_ino, about.st_mtime_ns, about.st_size)
+                if this != self._live_file:
+                    self.live, self._live_file = _shown(file.read()), this
+        except OSError:
+            self.live, self._live_file = None, ()
+
     @property
     def live_step(self) -> int | None:
-        """The step of the weights that a trainer shows while it is watched."""
-        found = self._live()
-        return found[0] if found else None
-
-    def _live(self) -> tuple[int, Weights] | None:
-        """Step and weights from one look at the file, which may be replaced at any moment."""
-        try:
-            content = (self.folder / LIVE).read_bytes()
-            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-            return int(header["__metadata__"]["step"]), load_tensors(content)
-        except (OSError, SafetensorError, KeyError, ValueError):
-            return None
+        return self.live[0] if self.live else None
 
     def stored_step(self, step: int | None) -> int:
         """The last step with weights up to this one; None: the newest."""
-        live, stored = self.live_step, self.record.snapshot_steps
-        known = [s for s in [*stored, *([] if live is None else [live])] if step is None or s <= step]
+        shown = [] if self.live is None else [self.live[0]]
+        known = [s for s in [*self.stored, *shown] if step is None or s <= step]
         if not known:
             raise NoWeights(f"run {self.folder.name} has no weights yet")
         return max(known)
@@ -79,12 +86,20 @@ class Follower:
         return model_at(self.first.train, step, self._initial, self._weights(step))
 
     def _weights(self, step: int) -> Weights:
-        if step in self.record.snapshot_steps:
-            return self.record.snapshot(step)
-        live = self._live()
-        if live is None or live[0] != step:
+        if self.live is not None and self.live[0] == step:
+            return self.live[1]
+        if step not in self.stored:
             raise NoWeights(f"run {self.folder.name} has moved on from step {step}")
-        return live[1]
+        return self.record.snapshot(step)
+
+
+def _shown(content: bytes) -> tuple[int, Weights] | None:
+    """Step and weights of a live file."""
+    try:
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return int(header["__metadata__"]["step"]), load_tensors(content)
+    except (SafetensorError, KeyError, ValueError):
+        return None
 
 
 def new_rows(folder: Path, start: int) -> tuple[list[Row], int]:

@@ -17,6 +17,7 @@ from engram.learning import SGD, Plan  # noqa: E402
 from engram.models import Simplified  # noqa: E402
 from engram.records import Train  # noqa: E402
 from engram.tasks import Bigram  # noqa: E402
+from lab import Page, Served, served  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +59,16 @@ def tiny() -> Callable[..., Train]:
         return Train(task=Bigram(K=3, T=24), model=Simplified(d=16), plan=chosen, seed=seed)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One lab and one trainer for all tests of a file: each starts runs of its own."""
+    with served(tmp_path_factory.mktemp("lab") / "runs") as found:
+        yield found
+
+
+@pytest.fixture
+def page(lab: Served) -> Iterator[Page]:
+    with lab.page() as found:
+        yield found

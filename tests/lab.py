@@ -103,6 +103,10 @@ class Page:
             if answer["id"] == id:
                 return answer
 
+    def runs(self) -> dict[str, Any]:
+        self.say("runs")
+        return self.hear("runs")
+
     def start(self, **settings: Any) -> str:
         """A small run with a seed of its own."""
         answer = self.ask("start", preset="birth.joint", seed=next(SEEDS), settings=SMALL | settings)

@@ -8,15 +8,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from engram.records import Record
-from lab import SEEDS, SMALL, Served, served
+from lab import SEEDS, SMALL, Served
 
 SLOW = {"plan.steps": 3000, "plan.batch": 16}
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("page") / "runs") as found:
-        yield found
 
 
 @pytest.fixture
@@ -72,6 +66,19 @@ def test_a_run_is_started_and_its_curve_moves(page: Page, lab: Served) -> None:
     assert drawn["shape"] == [65, 65]
     wait(lambda: lab_of(page, "drawn('memory:W_O2')")["step"] > drawn["step"])
     expect(page.get_by_test_id("timeline-losses").locator("canvas").first).to_be_visible()
+
+
+def test_nothing_is_drawn_that_looks_the_same(page: Page) -> None:
+    """A picture is drawn for a frame of its own, not for every frame that comes."""
+    run = start(page)
+    wait(lambda: lab_of(page, "drawn('memory:W_O2')") and lab_of(page, "drawn('attention:2.1')"))
+    names, came = lab_of(page, "view()")["pictures"], lab_of(page, "frames()")
+    before = sum(lab_of(page, f"drawn('{name}')")["count"] for name in names)
+    wait(lambda: lab_of(page, "frames()") > came + 15)
+    drawings = sum(lab_of(page, f"drawn('{name}')")["count"] for name in names) - before
+    assert len(names) >= 4
+    assert drawings <= lab_of(page, "frames()") - came
+    assert run
 
 
 def test_what_is_wrong_is_said_beside_its_field(page: Page) -> None:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
@@ -21,21 +21,18 @@ from websockets.sync.client import ClientConnection, connect
 from engram.bench.lines import Benchmark
 from engram.errors import EngramError
 
-STEPS, WARM, CLIENTS, ROUNDS = 70, 10, 5, 3
-SETTINGS = {"plan.steps": STEPS}
+STEPS, SETTLED, CLIENTS, ROUNDS = 80, 2.0, 5, 3  # steps of a measurement; seconds before it begins
+SETTINGS = {"plan.steps": 600}  # more than are ever taken
 PICTURES = ["memory:W_O2", "memory:W_K2", "memory:W_K1", "attention:1.1", "attention:2.1"]
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 
 
 def slowdown(bench: Any) -> Iterator[Benchmark]:
     """Seconds of a step of birth.joint at quick scale, watched, against `engram run`: best of some rounds."""
-    sides: dict[str, Callable[[], float]] = {"run": _plain, "clients": lambda: _watched(_clients)}
-    if _browser():
-        sides["page"] = lambda: _watched(_page)
-    found = {name: [] for name in sides}
+    found: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
-        for name, side in sides.items():
-            found[name].append(side())
+        for name, seconds in (("run", _plain()), *_watched()):
+            found.setdefault(name, []).append(seconds)
     plain = min(found.pop("run"))
     labels = {"clients": f"{CLIENTS} clients without a browser", "page": "one page in Chromium"}
     for name, seconds in found.items():
@@ -47,26 +44,45 @@ def _plain() -> float:
     with tempfile.TemporaryDirectory() as home:
         settings = [f"{name}={value}" for name, value in SETTINGS.items()]
         command = [sys.executable, "-m", "engram", "run", "birth.joint", "--set", *settings, "--json"]
-        subprocess.run(command, env=os.environ | {"ENGRAM_HOME": home}, check=True, capture_output=True)
-        return _seconds_a_step(Path(home))
+        env, silence = os.environ | {"ENGRAM_HOME": home}, subprocess.DEVNULL
+        with subprocess.Popen(command, env=env, stdout=silence, stderr=silence) as run:
+            try:
+                return _pace(Path(home))
+            finally:
+                run.terminate()
 
 
-def _seconds_a_step(home: Path) -> float:
-    """From the clock of the record, without its first steps."""
-    (timing,) = home.glob("*/timing.jsonl")
-    clock = [json.loads(line)["seconds"] for line in timing.read_text().splitlines()]
-    return (clock[STEPS] - clock[WARM]) / (STEPS - WARM)
-
-
-def _watched(look: Callable[[str, str], Any]) -> float:
+def _watched() -> Iterator[tuple[str, float]]:
+    """One run, under one kind of watching after the other."""
+    looks = {"clients": _clients} | ({"page": _page} if _browser() else {})
     with tempfile.TemporaryDirectory() as home, _lab(home) as url:
         with connect(_socket(url), max_size=None) as ws:
             _say(ws, t="start", id=1, preset="birth.joint", settings=SETTINGS)
             run = _hear(ws, "answer")["run"]
-        with look(url, run):
-            while not (Path(home) / run / "digest.json").exists():
-                time.sleep(0.1)
-        return _seconds_a_step(Path(home))
+        for name, look in looks.items():
+            with look(url, run):
+                yield name, _pace(Path(home))
+
+
+def _pace(home: Path) -> float:
+    """Seconds a step from now on, by the clock of the record; what begins (a browser, say) has a moment to settle."""
+    _clock(home, 1)
+    time.sleep(SETTLED)
+    first = len(_clock(home, 1)) - 1
+    clock = _clock(home, first + STEPS + 1)
+    return (clock[first + STEPS] - clock[first]) / STEPS
+
+
+def _clock(home: Path, rows: int) -> list[float]:
+    """Once there are so many."""
+    while True:
+        lines = [line for path in home.glob("*/timing.jsonl") for line in path.read_text().splitlines(keepends=True)]
+        whole = [line for line in lines if line.endswith("\n")]
+        if len(whole) >= rows:
+            return [json.loads(line)["seconds"] for line in whole]
+        if any(home.glob("*/digest.json")):
+            raise EngramError("bench lab.slowdown: the run was over before it was measured")
+        time.sleep(0.1)
 
 
 @contextmanager
@@ -181,6 +197,9 @@ def scrub(bench: Any) -> Iterator[Benchmark]:
             steps = random.Random(0).sample(range(50), 40)
             seconds = [page.evaluate(SCRUB, step) / 1000 for step in steps][5:]
             shown = page.evaluate("window.engramLab.view().pictures")
+            painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
     slowest = f"slowest {max(seconds):.3f} s"
     about = f"median of {len(seconds)} steps never seen before, {slowest}; {len(shown)} pictures; baseline: 0.1 s"
     yield Benchmark("lab.scrub", median(seconds), "s", 0.1, 0.1 / median(seconds), about=about)
+    about = "from the address to the first paint of the page; baseline: 1 s"
+    yield Benchmark("lab.first-paint", painted, "s", 1.0, 1.0 / painted, about=about)

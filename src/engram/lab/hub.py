@@ -25,8 +25,9 @@ from engram.records.shelf import all_records, state
 from engram.show.sentences import sentence
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-POLL = 0.1  # seconds between looks at files; all pages share what was seen
+POLL = 0.03  # seconds between looks at files; all pages share what was seen
 KEPT = 512  # pictures
+MOST_RUNS = 64  # that are followed at once
 Made = TypeVar("Made")
 
 
@@ -151,7 +152,7 @@ def events_of(spec: Train) -> list[dict[str, Any]]:
 class Hub:
     def __init__(self, home: Path):
         self.home, self.desk = home, Desk(home)
-        self._runs: dict[str, Followed] = {}
+        self._runs = Lasting()
         self._made = Lasting()
         self._over: dict[str, dict[str, Any]] = {}  # what is said about runs that have ended
         self._trainer, self._asked = NOBODY, -POLL
@@ -168,16 +169,17 @@ class Hub:
 
     def run(self, name: str) -> Followed:
         """A training of this home, by its whole name."""
-        if name not in self._runs:
-            if not RUN.fullmatch(name):
-                raise EngramError(f"run: {name!r} is no name of a run")
-            folder = self.home / name
-            if not (folder / "spec.json").exists():
-                raise EngramError(f"run: no run {name!r} here")
-            found = Followed(folder)
-            _ = found.spec  # refuses what is no training
-            self._runs[name] = found
-        return self._runs[name]
+        return self._runs.get_or(name, lambda: self._follow(name), most=MOST_RUNS)
+
+    def _follow(self, name: str) -> Followed:
+        if not RUN.fullmatch(name):
+            raise EngramError(f"run: {name!r} is no name of a run")
+        folder = self.home / name
+        if not (folder / "spec.json").exists():
+            raise EngramError(f"run: no run {name!r} here")
+        found = Followed(folder)
+        _ = found.spec  # refuses what is no training
+        return found
 
     def seen(self, name: str) -> Followed:
         """The same, with what is new of it."""

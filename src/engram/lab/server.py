@@ -42,13 +42,14 @@ FORBIDDEN = 4403
 class Lab:
     """The application, for one home and one token."""
 
-    def __init__(self, home: Path, token: str | None = None):
+    def __init__(self, home: Path):
         self.hub = Hub(home)
-        self.token = token or self.hub.desk.token()
+        self.token = self.hub.desk.token()
         self.waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
         self._watched = 0.0
         self._answers = 0
+        self._commands: list[float] = []
         self._worker = ThreadPoolExecutor(1)  # one thread draws: caches need no locks, and training keeps its cores
         self.presets = ThreadPoolExecutor(1).submit(listed)
         routes = [Route("/", self.page), WebSocketRoute("/ws", self.socket)]
@@ -102,6 +103,12 @@ class Lab:
             await asyncio.sleep(0.02)
         return answer.result()
 
+    def not_too_many(self) -> None:
+        now = time.monotonic()
+        self._commands = [*(then for then in self._commands if now - then < 1), now]
+        if len(self._commands) > COMMANDS_A_SECOND:
+            raise EngramError(f"too many commands; at most {COMMANDS_A_SECOND} a second are taken")
+
     def watch(self, hz: float) -> None:
         """Asks the trainer, if there is one, to show its newest weights for a while."""
         if time.monotonic() - self._watched > SECONDS_BETWEEN_WATCHES and self.hub.desk.staffed():
@@ -140,7 +147,6 @@ class Client:
         self.changed = asyncio.Event()
         self._sent: dict[Any, Any] = {}  # the last of each kind
         self._rows: dict[str, int] = {}  # rows sent, by run
-        self._commands: list[float] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
@@ -220,17 +226,11 @@ class Client:
         return found | {"presets": await asyncio.wrap_future(self.lab.presets)}
 
     async def ordered(self, id: int, order: dict[str, Any]) -> dict[str, Any]:
-        self._not_too_many()
+        self.lab.not_too_many()
         told = await self.lab.order(order)
         self.lab.hub.look_again()
         self.changed.set()  # what it did is seen at once
         return {"t": "answer", "id": id} | told if told["ok"] else _refusal(id, told["error"])
-
-    def _not_too_many(self) -> None:
-        now = time.monotonic()
-        self._commands = [*(then for then in self._commands if now - then < 1), now]
-        if len(self._commands) > COMMANDS_A_SECOND:
-            raise EngramError(f"too many commands; at most {COMMANDS_A_SECOND} a second are taken")
 
     async def pump(self) -> None:
         """Sends what is new of what the page looks at: as often as it asked for, at once when it looks elsewhere."""

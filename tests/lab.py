@@ -15,8 +15,9 @@ import numpy as np
 import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
+from engram.lab.lab import Lab
 from engram.lab.protocol import VERSION
-from engram.lab.server import Lab, config, free_port
+from engram.lab.server import config, free_port
 
 SEEDS = count()
 SMALL = {"task.T": 24, "task.K": 3, "model.d": 16, "plan.steps": 40, "plan.batch": 4}
@@ -99,7 +100,7 @@ class Page:
         id = next(self._ids)
         self.say(t, id=id, **fields)
         while True:
-            answer = self.hear(t if t in ("cell", "sequence") else "answer")
+            answer = self.hear(t if t in ("cell", "sequence", "tokens") else "answer")
             if answer["id"] == id:
                 return answer
 

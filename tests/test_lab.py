@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import save_file
 from websockets.sync.client import connect
 
 from engram.api import recheck
@@ -104,9 +105,11 @@ def test_what_a_page_reads_comes_with_its_pictures(page: Page, home: Path) -> No
     """Rows, state, predictions and pictures of one moment, then a tick; and nothing is told twice."""
     run = page.start()
     page.finish(run)
-    page.say("view", run=run, step=16, pictures=["attention:2.1"], reads=True, tokens=[1, 2, 1], ablate=[[2, 1]])
+    page.say(
+        "view", run=run, step=16, pictures=["attention:2.1"], reads=True, tokens=[1, 2, 1], ablate=[[2, 1]], serial=7
+    )
     reading = page.hear("reading")
-    page.hear("tick")
+    assert page.hear("tick")["serial"] == 7
     header, values = page.frames[-1]
     assert (header["step"], values.shape) == (reading["step"], (3, 3)) == (16, (3, 3))
     asked = page.ask("sequence", run=run, step=16, tokens=[1, 2, 1], ablate=[[2, 1]])
@@ -116,12 +119,56 @@ def test_what_a_page_reads_comes_with_its_pictures(page: Page, home: Path) -> No
         page.hear("tick", timeout=1.5)
 
 
+def test_a_text_is_tokens_before_there_are_weights(page: Page, home: Path) -> None:
+    run = page.start()
+    page.finish(run)
+    for file in (home / run / "snapshots").iterdir():
+        file.unlink()
+    time.sleep(0.1)  # the lab looks at most so often
+    assert page.ask("tokens", run=run, text="to be")["tokens"][0] == page.ask("tokens", run=run, text="t")["tokens"][0]
+    page.say("sequence", id=5, run=run, text="to be")
+    assert "no weights" in page.hear("answer")["error"]
+
+
+def test_a_model_that_diverged_is_shown(page: Page, home: Path) -> None:
+    """A prediction that is no number is told as none, and what comes after it comes."""
+    run = page.start(**{"plan.steps": 3000})
+    page.until(run, 20)
+    page.ask("control", op="pause")
+    stored = home / run / "snapshots" / "000016.safetensors"
+    save_file({name: w * float("nan") for name, w in Record(home / run).snapshot(16).items()}, stored)
+    page.say("view", run=run, step=16, pictures=["memory:W_O2"], reads=True)
+    assert page.hear("reading")["probabilities"][0] is None
+    page.say("view", run=run, step=4, pictures=["memory:W_O2"], reads=True)
+    assert 0 <= page.hear("reading")["probabilities"][0] <= 1
+
+
+def test_what_can_be_read_of_a_broken_run_is_shown(page: Page, home: Path) -> None:
+    broken = page.start(**{"plan.steps": 3000})
+    page.until(broken, 20)
+    other = page.start()
+    page.finish(other)
+    rows = home / broken / "rows.jsonl"
+    rows.write_bytes(rows.read_bytes().replace(b'"step"', b'"st', 3))
+    with served(home) as again, again.page() as fresh:
+        fresh.say("view", run=other, also=[broken, "no-such-run"], pictures=["memory:W_O2"])
+        said = [fresh.hear("error")["message"] for _ in range(2)]
+        assert any("rows.jsonl" in message for message in said)
+        assert any("no-such-run" in message for message in said)
+        fresh.hear("tick")
+        assert len(fresh.rows[other]) == 41
+        assert fresh.state["state"] == "finished"
+        fresh.say("view", run=broken, pictures=["memory:W_O2"])
+        fresh.hear("frame")
+        assert fresh.frames[-1][0]["run"] == broken
+
+
 def test_pages_share_one_look(lab: Served, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """What watching costs a training must not grow with the number of pages."""
     run = page.start(**{"plan.steps": 3000})
     looks: list[float] = []
-    look = Follower.look
-    monkeypatch.setattr(Follower, "look", lambda self: (looks.append(time.monotonic()), look(self))[1])
+    look = Follower.look_for_weights
+    monkeypatch.setattr(Follower, "look_for_weights", lambda self: (looks.append(time.monotonic()), look(self))[1])
     with ExitStack() as stack:
         pages = [stack.enter_context(lab.page()) for _ in range(5)]
         for other in pages:

@@ -56,7 +56,8 @@ def open_lab(
     import webbrowser
 
     from engram.lab.desk import Desk
-    from engram.lab.server import Lab, free_port, serve
+    from engram.lab.lab import Lab
+    from engram.lab.server import free_port, serve
 
     if host not in LOCAL:
         say(

@@ -43,7 +43,8 @@ export function choose(id, beside) {
   batch(() => {
     const related = family !== undefined && family === info.value?.family;
     if (!related) step.value = null;
-    if (!related) tokens.value = null; // another training may have other letters
+    if (!related) tokens.value = null; // another training may have other letters,
+    if (!related) ablate.value = []; // and other heads
     const swapped = also.value.map((other) => (other === id ? /** @type {string} */ (run.value) : other)); // both stay in sight
     also.value = beside ?? (related ? swapped : []);
     run.value = id;

@@ -1,7 +1,7 @@
 /** The tokens in a line, and over them what one position looks at. @import { Frame } from "./protocol.js" */
 import { colourOf } from "./colours.js";
 import { arrived, find } from "./frames.js";
-import { html, percent, useEffect, useRef } from "./html.js";
+import { html, percent, useEffect, useMemo, useRef } from "./html.js";
 import { hover } from "./matrix.js";
 import { valueAt } from "./protocol.js";
 import { chosen, query, reading } from "./sequence.js";
@@ -49,9 +49,11 @@ function key(e) {
 
 /** @param {{marks: string[], asked: number[], t: number}} props */
 function Tokens({ marks, asked, t }) {
-  const repeated = new Set(asked);
-  return html`<div class="tokens">${marks.map((mark, i) => html`<span key=${i} class=${repeated.has(i) ? "asked" : ""}
-    aria-current=${i === t} style=${{ width: `${WIDE}px` }} onClick=${() => (chosen.value = i)}>${mark}</span>`)}</div>`;
+  return useMemo(() => {
+    const repeated = new Set(asked);
+    return html`<div class="tokens">${marks.map((mark, i) => html`<span key=${i} class=${repeated.has(i) ? "asked" : ""}
+      aria-current=${i === t} style=${{ width: `${WIDE}px` }} onClick=${() => (chosen.value = i)}>${mark}</span>`)}</div>`;
+  }, [marks, asked, t]);
 }
 
 export function Strip() {

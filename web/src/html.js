@@ -1,6 +1,6 @@
 /** Templates, hooks and the class helper in one place. */
 export { html } from "htm/preact";
-export { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+export { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 export { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 
 /** A number as a person would write it. @param {number | null | undefined} x @param {number} [digits] */
@@ -11,5 +11,5 @@ export function number(x, digits = 3) {
   return text.replace("-", "−");
 }
 
-/** A share as a percentage. @param {number} p */
-export const percent = (p) => `${p < 0.0995 ? (100 * p).toFixed(1) : Math.round(100 * p)} %`;
+/** A share as a percentage. @param {number | null} p */
+export const percent = (p) => (p === null ? "–" : `${p < 0.0995 ? (100 * p).toFixed(1) : Math.round(100 * p)} %`);

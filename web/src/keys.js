@@ -17,7 +17,7 @@ function goTo(name, what) {
 
 /** @type {Record<string, (e: KeyboardEvent) => void>} */
 const DOES = {
-  " ": pauseOrResume,
+  " ": (e) => !e.repeat && pauseOrResume(),
   arrowleft: (e) => move(e.shiftKey ? -10 : -1),
   arrowright: (e) => move(e.shiftKey ? 10 : 1),
   home: () => scrubTo(0),
@@ -42,7 +42,8 @@ function taken(at, key) {
   if (at.matches("input:not([type=range]):not([type=checkbox]), textarea, [contenteditable]")) return true;
   if (at.matches("select")) return !(at.id === "kind" && key === "f"); // F once more: unfreeze
   if (at.matches("button, [type=checkbox]")) return key === " ";
-  return at.matches(".scroll, .strip") && ["pageup", "pagedown", "home", "end"].includes(key);
+  const scrolls = ["pageup", "pagedown", "home", "end", "arrowleft", "arrowright"];
+  return at.matches(".scroll, .strip") && scrolls.includes(key);
 }
 
 addEventListener("keydown", (e) => {

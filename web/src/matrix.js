@@ -9,7 +9,7 @@ import { html, useEffect, useRef, useSignal, useSignalEffect } from "./html.js";
 import { cellAt, layout, paint } from "./paint.js";
 import { dark } from "./theme.js";
 
-/** @typedef {{frame: Frame, how: {scale: Scale, place: Place, marks: Marks, cross: Cell | null, dark: boolean, again: number}}} Plan */
+/** What decides how a picture looks; `dark` and `again` (other props) are only compared. @typedef {{frame: Frame, how: {scale: Scale, place: Place, marks: Marks, cross: Cell | null, dark: boolean, again: number}}} Plan */
 /** @typedef {Cell & {picture: string, x: number, y: number, byKey: boolean}} Hover */
 
 /** The cell that is pointed at, on whichever matrix. @type {import("@preact/signals").Signal<Hover | null>} */

@@ -38,10 +38,10 @@ function span(said, positions) {
   return { least, most };
 }
 
-/** @param {{said: Reading, t: number, least: number, most: number}} props */
-function Row({ said, t, least, most }) {
+/** @param {{said: Reading, t: number, place: number, least: number, most: number}} props */
+function Row({ said, t, place, least, most }) {
   const came = said.marks[t + 1], p = said.probabilities[t], mine = t === query.value;
-  return html`<tr aria-current=${mine} data-position=${t} onClick=${() => (chosen.value = t)}>
+  return html`<tr aria-rowindex=${place} aria-current=${mine} data-position=${t} onClick=${() => (chosen.value = t)}>
     <td>${t + 1}</td><td class="token">${said.marks[t]}</td>
     <td class="token">${came ?? ""} <small>${came === undefined || p === undefined ? "" : percent(p)}</small></td>
     <td class="guesses">${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === came ? "hit" : ""}>
@@ -66,10 +66,11 @@ function Table({ said, positions }) {
     look();
   }, [query.value, positions.length]);
   const near = positions.slice(first.value, first.value + WINDOW + 2 * AROUND), ends = span(said, positions);
-  const gap = (/** @type {number} */ rows) => rows > 0 && html`<tr class="gap" style=${{ height: `${rows * HIGH}px` }}></tr>`;
-  return html`<div class="scroll" tabindex="0" ref=${box} onScroll=${look} aria-label="Predictions by position"><table>
-    <thead><tr><th>at</th><th>token</th><th>came next</th><th>likeliest</th><th>from where</th></tr></thead>
-    <tbody>${gap(first.value)}${near.map((t) => html`<${Row} key=${t} said=${said} t=${t} ...${ends} />`)}
+  const gap = (/** @type {number} */ rows) => rows > 0 && html`<tr class="gap" aria-hidden="true" style=${{ height: `${rows * HIGH}px` }}></tr>`;
+  return html`<div class="scroll" tabindex="0" ref=${box} onScroll=${look} role="region" aria-label="Predictions by position">
+    <table aria-rowcount=${positions.length + 1}>
+    <thead><tr aria-rowindex="1"><th>at</th><th>token</th><th>came next</th><th>likeliest</th><th>from where</th></tr></thead>
+    <tbody>${gap(first.value)}${near.map((t, i) => html`<${Row} key=${t} said=${said} t=${t} place=${first.value + i + 2} ...${ends} />`)}
       ${gap(positions.length - first.value - near.length)}</tbody>
   </table></div>`;
 }

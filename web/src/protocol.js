@@ -14,7 +14,7 @@
  * @typedef {[number, number]} Head layer and head, from 1
  * @typedef {Record<string, (number | null)[]> & {step: number[]}} Columns
  * @typedef {{run: string | null, state: string, step: number | null, limit: number, error: string | null}} Trainer
- * @typedef {{token: number, mark: string, p: number}} Guess
+ * @typedef {{token: number, mark: string, p: number | null}} Guess p: null where it is no number
  *
  * @typedef {{t: "hello", v: number}} Hello
  * @typedef {{t: "runs", runs: Run[], presets: Preset[]}} RunsSaid
@@ -26,27 +26,27 @@
  *   births: Mark[], trainer: Trainer}} State
  * @typedef {{t: "cell", id: number, key: string, value: string, score: number, rank: number, margin: number | null,
  *   best: string}} CellSaid
- * @typedef {{t: "sequence", id: number, tokens: number[], marks: string[], asked: boolean[] | null,
- *   predictions: Guess[][], parts: Record<string, number[]>,
- *   probabilities: number[]}} SequenceSaid
- * @typedef {Omit<SequenceSaid, "t" | "id"> & {t: "reading", run: string, step: number, own: boolean, ablate: Head[]}} ReadingSaid
- * @typedef {{t: "tick"}} Tick ends what was new at once
+ * @typedef {{t: "reading", run: string, step: number, error: string | null, tokens: number[], marks: string[],
+ *   asked: boolean[] | null, predictions: Guess[][], parts: Record<string, (number | null)[]>,
+ *   probabilities: (number | null)[]}} ReadingSaid with an error it has nothing else
+ * @typedef {{t: "tick", serial: number}} Tick ends what was made for the view with this serial
+ * @typedef {{t: "tokens", id: number, tokens: number[]}} TokensSaid
  * @typedef {{t: "answer", id: number, ok: boolean, run?: string | null, step?: number | null, error?: string | null,
  *   field?: string | null}} Answer
  * @typedef {{t: "error", message: string}} Failure
- * @typedef {Hello | RunsSaid | About | Rows | State | ReadingSaid | Tick | CellSaid | SequenceSaid | Answer | Failure} Heard
+ * @typedef {Hello | RunsSaid | About | Rows | State | ReadingSaid | Tick | CellSaid | TokensSaid | Answer | Failure} Heard
  *
  * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null,
  *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, reads: boolean, also: string[],
- *   rows_from: Record<string, number>}} View
+ *   rows_from: Record<string, number>, serial: number}} View
  * @typedef {{t: "cell", run: string, step: number | null, picture: string, row: number, column: number,
  *   minus: number | null}} CellAsked
- * @typedef {{t: "sequence", run: string, step: number | null, text: string}} SequenceAsked
+ * @typedef {{t: "tokens", run: string, text: string}} TokensAsked
  * @typedef {{t: "start", preset: string, seed: number, settings: Record<string, Plain>}} StartPreset
  * @typedef {{t: "start", run: string}} GoOn
  * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
  * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
- * @typedef {CellAsked | SequenceAsked | StartPreset | GoOn | Control | Intervene} Question gets an id when it is sent
+ * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene} Question gets an id when it is sent
  *
  * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
  *   tokens: number | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header

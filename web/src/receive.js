@@ -1,6 +1,6 @@
 /**
  * What the server says goes into the store.
- * @import { Frame, Heard, RunsSaid, State } from "./protocol.js"
+ * @import { Frame, Heard, ReadingSaid, RunsSaid, State } from "./protocol.js"
  */
 import { batch } from "@preact/signals";
 import { choose } from "./actions.js";
@@ -11,32 +11,38 @@ import { read } from "./sequence.js";
 import { send } from "./socket.js";
 import { same } from "./steps.js";
 import { abouts, also, info, link, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
+import { stillWanted } from "./view.js";
 
 /** How often the list is asked for again before a run that is not in it is given up. */
 let patience = 10;
 
-/** What belongs together waits for its tick: the page is drawn once for all of it. @type {(() => void)[]} */
-let waiting = [];
+/** What belongs together waits for its tick: the page is drawn once for all of it. */
+const waiting = { news: /** @type {Heard[]} */ ([]), readings: /** @type {ReadingSaid[]} */ ([]), frames: /** @type {Frame[]} */ ([]) };
 
 /** @param {Frame} frame */
-export const seen = (frame) => void waiting.push(() => keep(frame));
+export const seen = (frame) => void waiting.frames.push(frame);
 
 /** @param {Heard} message */
 export function heard(message) {
-  if (["about", "rows", "state", "reading"].includes(message.t)) waiting.push(() => take(message));
-  else if (message.t === "tick") together();
+  if (message.t === "about" || message.t === "rows" || message.t === "state") waiting.news.push(message);
+  else if (message.t === "reading") waiting.readings.push(message);
+  else if (message.t === "tick") batch(() => drawAll(message.serial));
   else take(message);
 }
 
-function together() {
-  const all = waiting;
-  waiting = [];
-  batch(() => all.forEach((take) => take()));
+/** Pictures made for another view than that of now are dropped: the server makes them again. @param {number} serial */
+function drawAll(serial) {
+  const { news, readings, frames } = { ...waiting };
+  forget();
+  news.forEach(take);
+  if (!stillWanted(serial)) return;
+  readings.forEach(read);
+  frames.forEach(keep);
 }
 
 /** What the last connection did not end will come again. */
 export function forget() {
-  waiting = [];
+  Object.assign(waiting, { news: [], readings: [], frames: [] });
 }
 
 /** @param {Heard} message */
@@ -53,7 +59,6 @@ function take(message) {
       rows.value = { ...rows.value, [message.run]: merge(rows.value[message.run], message.from, message.columns) };
       return undefined;
     case "state": return progress(message);
-    case "reading": return read(message);
     case "error": return say(message.message, true);
     default: return undefined; // a newer server may say more
   }
@@ -81,8 +86,9 @@ function list(message) {
 /** @param {State} message */
 function progress(message) {
   const was = trainer.value, listed = runs.value?.find((r) => r.id === message.run);
-  const before = states.value[message.run]?.snapshots, snapshots = before && same(before, message.snapshots) ? before : message.snapshots;
-  states.value = { ...states.value, [message.run]: { ...message, snapshots } };
+  const before = states.value[message.run]?.snapshots;
+  if (before && same(before, message.snapshots)) message.snapshots = before; // what is drawn from them stays
+  states.value = { ...states.value, [message.run]: message };
   trainer.value = message.trainer;
   const changed = was.run !== message.trainer.run || was.state !== message.trainer.state;
   if (changed && message.trainer.error) say(message.trainer.error, true);

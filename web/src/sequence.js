@@ -1,53 +1,50 @@
 /**
  * What the model says about a sequence: the task's own, or one that was typed.
- * @import { ReadingSaid, SequenceAsked } from "./protocol.js"
+ * @import { ReadingSaid, TokensAsked } from "./protocol.js"
  */
 import { batch, computed, effect, signal } from "@preact/signals";
 import { latest } from "./socket.js";
 import { same } from "./steps.js";
-import { ablate, about, link, run, text, tokens, visible } from "./store.js";
+import { about, link, run, text, tokens } from "./store.js";
 
 /** @typedef {Omit<ReadingSaid, "asked"> & {asked: number[]}} Reading asked: positions */
 
-/** The answer that is shown. @type {import("@preact/signals").Signal<Reading | null>} */
-export const reading = signal(null);
+const newest = signal(/** @type {Reading | null} */ (null));
+/** What the model predicts; nothing while it is still that of another run. */
+export const reading = computed(() => (newest.value?.run === run.value ? newest.value : null));
+const wrongText = signal(""), wrongReading = signal("");
 /** Why there is none. */
-export const problem = signal("");
+export const problem = computed(() => wrongText.value || wrongReading.value);
 /** The position whose attention is drawn as arcs, if one was chosen. @type {import("@preact/signals").Signal<number | null>} */
 export const chosen = signal(null);
 
-/** Arrays that say the same stay the same, so that what is drawn from them stays too. @param {ReadingSaid} reply @returns {Reading} */
-function told(reply) {
-  const before = reading.peek();
-  if (before && same(before.tokens, reply.tokens) && same(before.marks, reply.marks)) {
-    return { ...reply, tokens: before.tokens, marks: before.marks, asked: before.asked };
-  }
-  return { ...reply, asked: reply.asked?.flatMap((yes, t) => (yes ? [t] : [])) ?? [] };
-}
-
-/** Whether this is what the page shows now: the person may have gone on meanwhile. @param {ReadingSaid} said */
-function wanted(said) {
-  const mine = said.own ? tokens.value === null : same(said.tokens, tokens.value);
-  return mine && said.run === run.value && String(said.ablate) === String(ablate.value);
-}
-
-/** What the model predicts, whenever it changes. @param {ReadingSaid} said */
+/** @param {ReadingSaid} said */
 export function read(said) {
-  if (wanted(said)) reading.value = told(said);
+  newest.value = said.error === null ? told(said) : null;
+  wrongReading.value = said.error ?? "";
 }
 
-/** Only the server knows the letters of a run: it says which tokens a text is. @type {(question: SequenceAsked) => void} */
+/** Arrays that say the same stay the same, so that what is drawn from them stays too. @param {ReadingSaid} said @returns {Reading} */
+function told(said) {
+  const before = newest.peek();
+  if (before && same(before.tokens, said.tokens) && same(before.marks, said.marks)) {
+    return { ...said, tokens: before.tokens, marks: before.marks, asked: before.asked };
+  }
+  return { ...said, asked: said.asked?.flatMap((yes, t) => (yes ? [t] : [])) ?? [] };
+}
+
+/** Only the server knows the letters of a run: it says which tokens a text is. @type {(question: TokensAsked) => void} */
 const askTokens = latest((reply, question) => batch(() => {
-  const asked = /** @type {SequenceAsked} */ (question);
-  if (asked.run !== run.value || asked.text !== text.value) return;
-  problem.value = reply.t === "answer" ? reply.error ?? "" : "";
-  if (reply.t === "sequence" && !same(reply.tokens, tokens.value)) tokens.value = reply.tokens;
+  const asked = /** @type {TokensAsked} */ (question);
+  if (asked.run !== run.value || asked.text !== text.value) return; // the person went on meanwhile
+  wrongText.value = reply.t === "answer" ? reply.error ?? "" : "";
+  if (reply.t === "tokens" && !same(reply.tokens, tokens.value)) tokens.value = reply.tokens;
 }));
 
 effect(() => {
-  if (!run.value || !about.value?.heads.length || link.value !== "open" || !visible.value.has("attention")) return;
-  if (text.value) askTokens({ t: "sequence", run: run.value, step: null, text: text.value });
-  else problem.value = "";
+  if (!run.value || !about.value?.heads.length || link.value !== "open") return;
+  if (text.value) askTokens({ t: "tokens", run: run.value, text: text.value });
+  else wrongText.value = "";
 });
 
 /** Whether what came after the last visit of this token comes again: the case of an induction head. @param {number[]} ids @param {number} t */
@@ -66,5 +63,5 @@ export const query = computed(() => {
 
 /** The shares of a position, by part. @param {Reading} said @param {number} position @returns {Record<string, number>} */
 export function partsAt(said, position) {
-  return Object.fromEntries(Object.entries(said.parts).map(([part, shares]) => [part, shares[position]]));
+  return Object.fromEntries(Object.entries(said.parts).map(([part, shares]) => [part, shares[position] ?? 0]));
 }

@@ -1,6 +1,6 @@
 /**
  * The one connection: opens, is lost, opens again. Questions get an id and a promise.
- * @import { Answer, CellSaid, Frame, Heard, Question, SequenceSaid, View } from "./protocol.js"
+ * @import { Answer, CellSaid, Frame, Heard, Question, TokensSaid, View } from "./protocol.js"
  */
 import { decode } from "./protocol.js";
 import { link } from "./store.js";
@@ -8,7 +8,7 @@ import { link } from "./store.js";
 const FIRST_WAIT = 250, LONGEST_WAIT = 4000; // milliseconds between two attempts
 const LOOKING = 8000, DOING = 60000; // milliseconds that an answer may take
 
-/** @typedef {CellSaid | SequenceSaid | Answer} Reply */
+/** @typedef {CellSaid | TokensSaid | Answer} Reply */
 /** @typedef {{opened: () => void, heard: (message: Heard) => void, seen: (frame: Frame) => void}} Listener */
 
 /** @type {WebSocket | null} */
@@ -74,7 +74,7 @@ export function ask(question) {
       return settle({ t: "answer", id, ok: false, error: "there is no connection" });
     }
     waiting.set(id, settle);
-    setTimeout(giveUp, question.t === "cell" || question.t === "sequence" ? LOOKING : DOING, id);
+    setTimeout(giveUp, question.t === "cell" || question.t === "tokens" ? LOOKING : DOING, id);
     return socket.send(JSON.stringify({ ...question, id }));
   });
 }

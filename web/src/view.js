@@ -28,6 +28,7 @@ const pictures = computed(() => [
 let sent = null;
 let asked = "";
 let planned = false;
+let serial = 0;
 
 /** @returns {View | null} */
 function wanted() {
@@ -35,7 +36,7 @@ function wanted() {
   return {
     t: "view", run: run.value, step: stored.value, pictures: pictures.value, minus: subtracted.value,
     tokens: tokens.value, ablate: ablate.value, dtype: "u8", hz: HZ,
-    reads: visible.value.has("attention") && maps.value.length > 0, also: also.value, rows_from: {},
+    reads: visible.value.has("attention") && maps.value.length > 0, also: also.value, rows_from: {}, serial: 0,
   };
 }
 
@@ -43,7 +44,7 @@ function leave() {
   planned = false;
   const view = wanted();
   if (!view || JSON.stringify(view) === asked) return;
-  const message = { ...view, rows_from: Object.fromEntries([view.run, ...view.also].map(held)) };
+  const message = { ...view, rows_from: Object.fromEntries([view.run, ...view.also].map(held)), serial: ++serial };
   if (!send(message)) return;
   asked = JSON.stringify(view);
   sent = message;
@@ -67,6 +68,9 @@ export function askAgain() {
 }
 
 export const lastView = () => sent;
+
+/** Whether what was made for a view is still wanted; if not, the next view brings what is. @param {number} serialOf */
+export const stillWanted = (serialOf) => serialOf === sent?.serial && JSON.stringify(wanted()) === asked;
 
 effect(() => {
   if (wanted() && link.value === "open") plan();

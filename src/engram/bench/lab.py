@@ -22,6 +22,7 @@ from engram.bench.lines import Benchmark
 from engram.errors import EngramError
 
 STEPS, SETTLED, CLIENTS, ROUNDS = 80, 2.0, 5, 3  # steps of a measurement; seconds before it begins
+PATIENCE = 120  # seconds
 SETTINGS = {"plan.steps": 600}  # more than are ever taken
 PICTURES = ["memory:W_O2", "memory:W_K2", "memory:W_K1", "attention:1.1", "attention:2.1"]
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
@@ -75,7 +76,8 @@ def _pace(home: Path) -> float:
 
 def _clock(home: Path, rows: int) -> list[float]:
     """Once there are so many."""
-    while True:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         lines = [line for path in home.glob("*/timing.jsonl") for line in path.read_text().splitlines(keepends=True)]
         whole = [line for line in lines if line.endswith("\n")]
         if len(whole) >= rows:
@@ -83,6 +85,7 @@ def _clock(home: Path, rows: int) -> list[float]:
         if any(home.glob("*/digest.json")):
             raise EngramError("bench lab.slowdown: the run was over before it was measured")
         time.sleep(0.1)
+    raise EngramError(f"bench lab.slowdown: the run has not come to step {rows} in {PATIENCE} s")
 
 
 @contextmanager
@@ -134,7 +137,7 @@ def _clients(url: str, run: str) -> Iterator[None]:
 
     sockets = [connect(_socket(url), max_size=None) for _ in range(CLIENTS)]
     for ws in sockets:
-        _say(ws, t="view", run=run, pictures=PICTURES, hz=2.0)
+        _say(ws, t="view", run=run, pictures=PICTURES, reads=True, hz=2.0)
         threading.Thread(target=listen, args=[ws], daemon=True).start()
     try:
         yield

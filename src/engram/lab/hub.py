@@ -1,152 +1,28 @@
 """What all pages share: runs that are followed, pictures that were drawn, the way to the trainer."""
 
+import base64
 import re
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from engram.errors import EngramError
 from engram.lab import pictures, presets
 from engram.lab.desk import NOBODY, Desk
-from engram.lab.protocol import Cell, Intervene, Start, View, frame
+from engram.lab.followed import POLL, Followed, Lasting, events_of
+from engram.lab.protocol import Cell, Intervene, Start, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.models.transformer import Head
 from engram.records import Record, Train
 from engram.records.encode import digest_of, encode, user_code
-from engram.records.files import Row
-from engram.records.follow import Follower
-from engram.records.readings import MEMORIES
+from engram.records.follow import NoWeights
 from engram.records.shelf import all_records, state
-from engram.show.sentences import sentence
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-POLL = 0.03  # seconds between looks at files; all pages share what was seen
-KEPT = 512  # pictures
 MOST_RUNS = 64  # that are followed at once
-Made = TypeVar("Made")
-
-
-class Lasting(OrderedDict[Any, Any]):
-    """What was made last is kept."""
-
-    def get_or(self, key: Any, make: Callable[[], Made], most: int = KEPT) -> Made:
-        if key not in self:
-            self[key] = make()
-        self.move_to_end(key)
-        while len(self) > most:
-            self.popitem(last=False)
-        return self[key]
-
-
-class Followed:
-    """A run that somebody looks at."""
-
-    def __init__(self, folder: Path):
-        self.follower = Follower(folder)
-        self.id = folder.name
-        self.state = "part-done"
-        self.births: list[dict[str, Any]] = []
-        self._looked = -POLL
-        self._digest = 0  # when the run ended, as its folder has it
-        self._models = Lasting()
-
-    @cached_property
-    def spec(self) -> Train:
-        return self.follower.first.train
-
-    def look(self) -> None:
-        """What is new, at most every POLL seconds."""
-        if time.monotonic() - self._looked < POLL:
-            return
-        self._see_state()  # first: of a run that is over, all rows are told
-        if self.follower.poll():
-            self.births = births_in(self.follower.rows)
-        self.follower.look()
-        self._looked = time.monotonic()
-
-    def _see_state(self) -> None:
-        """A record that has ended is checked once."""
-        digest = self.follower.folder / "digest.json"
-        ended = digest.stat().st_mtime_ns if digest.exists() else 0
-        if not ended or ended != self._digest:
-            self.state, self._digest = state(self.follower.record), ended
-
-    def model(self, step: int) -> Any:
-        return self._models.get_or(step, lambda: self.follower.model(step), most=24)
-
-    @cached_property
-    def own(self) -> np.ndarray:
-        return pictures.own_sequence(self.spec)
-
-    @cached_property
-    def about(self) -> dict[str, Any]:
-        spec = self.spec
-        return {
-            "t": "about",
-            "run": self.id,
-            "title": spec.title,
-            "steps": spec.steps,
-            "seed": spec.seed,
-            "N": spec.task.N,
-            "T": spec.task.T,
-            "letters": pictures.marks_of(spec),
-            "matrices": list(spec.plan.trained),
-            "heads": pictures.heads_of(spec),
-            "pictures": pictures.catalogue(spec),
-            "columns": columns_of(spec),
-            "levels": pictures.levels(spec),
-            "events": events_of(spec),
-            "settings": presets.fields_of(spec, presets.CHANGE),
-        }
-
-    def rows(self, start: int) -> dict[str, Any] | None:
-        """Rows from a step on, by column; None if there are none."""
-        rows = self.follower.rows[start:]
-        if not rows:
-            return None
-        names = dict.fromkeys(name for row in rows for name in row)
-        columns = {name: [row.get(name) for row in rows] for name in names}
-        return {"t": "rows", "run": self.id, "from": rows[0]["step"], "columns": columns}
-
-    def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
-        rows = self.follower.rows
-        return {
-            "t": "state",
-            "run": self.id,
-            "state": self.state,
-            "step": rows[-1]["step"] if rows else None,
-            "snapshots": self.follower.stored,
-            "live": self.follower.live_step,
-            "births": self.births,
-            "trainer": trainer,
-        }
-
-
-def births_in(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    found = []
-    for column, name in MEMORIES.items():
-        born = next((row["step"] for row in rows if (row.get(column) or 0.0) > 0.5), None)
-        found += [] if born is None else [{"step": born, "what": f"{name} is born"}]
-    return found
-
-
-def columns_of(spec: Train) -> list[dict[str, str]]:
-    """Curves worth a line, with the words for them; what else is measured has the name of its column."""
-    groups = {"in_context": "in context", "first": "first visits", "global": "global", "answer": "answers"}
-    read = [group for group in spec.task.groups if spec.plan.loss in (group, "all")]
-    found = [{"name": "loss", "title": "loss", "group": "loss"}] if len(read) > 1 else []
-    for kind in ("loss", "accuracy"):
-        found += [{"name": f"{kind}.{g}", "title": f"{kind} {groups.get(g, g)}", "group": kind} for g in read]
-    return found + [{"name": name, "title": title, "group": "recall"} for name, title in MEMORIES.items()]
-
-
-def events_of(spec: Train) -> list[dict[str, Any]]:
-    return [{"step": event.step, "what": sentence(event)} for event in spec.events]
 
 
 class Hub:
@@ -163,8 +39,8 @@ class Hub:
             self._trainer, self._asked = self.desk.now(), time.monotonic()
         return self._trainer
 
-    def look_again(self) -> None:
-        """An order was obeyed: what was seen before is old."""
+    def ask_trainer_again(self) -> None:
+        """An order was obeyed: what it said before is old."""
         self._asked = -POLL
 
     def run(self, name: str) -> Followed:
@@ -272,21 +148,35 @@ class Hub:
         run = self.seen(asked.run)
         step = run.follower.stored_step(asked.step)
         given = asked.text is not None or asked.tokens is not None
-        tokens = pictures.tokens_of(run.spec, asked.text, asked.tokens) if given else run.own
-        found = pictures.predictions(run.spec, run.model(step), tokens, asked.ablate)
-        return {"t": "sequence", "id": asked.id, "step": step} | found
+        tokens = tuple(pictures.tokens_of(run.spec, asked.text, asked.tokens).tolist()) if given else None
+        return {"t": "sequence", "id": asked.id, "step": step} | self._predictions(run, step, tokens, asked.ablate)
+
+    def tokens(self, asked: Tokens) -> dict[str, Any]:
+        """Which tokens a text is; a run need not have weights for that."""
+        found = pictures.tokens_of(self.run(asked.run).spec, asked.text, None)
+        return {"t": "tokens", "id": asked.id, "tokens": found.tolist()}
 
     def reading(self, view: View, step: int) -> tuple[Any, dict[str, Any]]:
         """What the model predicts on the sequence of a view, with what it depends on."""
         key = (view.run, step, "reading", view.tokens, view.ablate)
-        return key, self._made.get_or(key, lambda: self._read(self.run(view.run), step, view.tokens, view.ablate))
+        return key, self._made.get_or(key, lambda: self._read(view, step))
 
-    def _read(
+    def _read(self, view: View, step: int) -> dict[str, Any]:
+        """With what is wrong, where a model makes no predictions on this sequence."""
+        run = self.run(view.run)
+        about = {"t": "reading", "run": run.id, "step": step, "error": None}
+        try:
+            return about | self._predictions(run, step, view.tokens, view.ablate)
+        except NoWeights:
+            raise
+        except EngramError as error:
+            return about | {"error": str(error)}
+
+    def _predictions(
         self, run: Followed, step: int, tokens: tuple[int, ...] | None, heads: tuple[Head, ...]
     ) -> dict[str, Any]:
-        about = {"t": "reading", "run": run.id, "step": step, "own": tokens is None, "ablate": heads}
         sequence = run.own if tokens is None else pictures.tokens_of(run.spec, None, tokens)
-        return about | pictures.predictions(run.spec, run.model(step), sequence, heads)
+        return pictures.predictions(run.spec, run.model(step), sequence, heads)
 
     def order_of(self, asked: Start | Intervene) -> dict[str, Any]:
         """What the trainer is told. A Spec that cannot be is refused here, an event by the trainer: it knows when."""
@@ -303,7 +193,5 @@ class Hub:
 
 
 def spec_order(spec: Train) -> dict[str, Any]:
-    import base64
-
     code = {name: base64.b64encode(content).decode() for name, content in user_code(spec).items()}
     return {"op": "start", "spec": encode(spec), "code": code}

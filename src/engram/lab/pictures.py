@@ -1,6 +1,7 @@
 """What a run looks like at one step: memories in their association basis, raw matrices, attention, predictions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import isfinite, log
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from engram.records import Train
 from engram.records.encode import digest_of
 from engram.tasks import Bigram
 from engram.tasks.oracle import global_floor, previous_visits
+from engram.theory.predictors import best_guess
 
 LIKELIEST = 5
 VISIBLE = {"\n": "⏎", " ": "␣", "\t": "⇥"}
@@ -147,7 +149,7 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
     p = trace.logits[0].softmax(dim=1)
     best = p.topk(min(LIKELIEST, p.shape[1]), dim=1)
     likeliest = [
-        [{"token": int(k), "mark": _mark(marks, int(k)), "p": round(float(q), 5)} for q, k in zip(*line, strict=True)]
+        [{"token": int(k), "mark": _mark(marks, int(k)), "p": _plain(q)} for q, k in zip(*line, strict=True)]
         for line in zip(best.values, best.indices, strict=True)
     ]
     if p.shape[1] != spec.task.N:
@@ -159,39 +161,61 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
         "asked": (previous_visits(tokens[None])[0] >= 0).tolist(),
         "predictions": likeliest,
         "parts": _parts(model, trace, best.indices[:, 0]),
-        "probabilities": [round(float(q), 5) for q in came],
+        "probabilities": [_plain(q) for q in came],
     }
+
+
+def _plain(value: Any) -> float | None:
+    """JSON knows no infinity, and a model that diverges may predict it."""
+    return round(float(value), 5) if isfinite(value) else None
 
 
 def _mark(marks: Sequence[str], token: int) -> str:
     return marks[token] if token < len(marks) else str(token)
 
 
-def _parts(model: Model, trace: Any, chosen: Int[Tensor, " T"]) -> dict[str, list[float]]:
+def _parts(model: Model, trace: Any, chosen: Int[Tensor, " T"]) -> dict[str, list[float | None]]:
     """By part, its share of the lead of the chosen token over the mean logit."""
     if not isinstance(model.architecture, Simplified | Transformer):
         return {}
     found = {}
     for name, part in attribution(model.architecture, model.weights, trace).items():
         lead = part[0].gather(1, chosen[:, None])[:, 0] - part[0].mean(dim=1)
-        found[name] = [round(float(value), 4) for value in lead]
+        found[name] = [_plain(value) for value in lead]
     return found
 
 
-_floors: dict[str, float] = {}  # by the identity of the task: branches of a training ask for the same one
+_known: dict[tuple[str, str], float] = {}  # branches of a training ask for the same levels
+
+
+def _once(measure: Callable[[Bigram], float], task: Bigram) -> float:
+    key = (measure.__name__, digest_of(task))
+    if key not in _known:
+        _known[key] = measure(task)
+    return _known[key]
 
 
 def _floor(task: Bigram) -> float:
-    key = digest_of(task)
-    if key not in _floors:
-        _floors[key] = global_floor(task, draws=300).value
-    return _floors[key]
+    return global_floor(task, draws=300).value
+
+
+def _ceiling(task: Bigram) -> float:
+    """In-context accuracy of the best predictor that is not told where it is asked."""
+    batch = task.sample(0, 0, 200)
+    right = best_guess(task, batch) == batch.targets
+    return float(right[batch.groups["in_context"]].mean())
 
 
 def levels(spec: Train) -> list[dict[str, Any]]:
-    """What the best predictor reaches."""
-    if not isinstance(spec.task, Bigram):
+    """What a blind guess and the best predictor reach."""
+    task, read = spec.task, spec.plan.loss
+    if not isinstance(task, Bigram):
         return []
-    floor = _floor(spec.task)
-    known = [{"column": "loss.in_context", "value": 0.0, "name": "in-context floor"}]
-    return known + ([{"column": "loss.global", "value": floor, "name": "global floor"}] if np.isfinite(floor) else [])
+    found = [("loss.in_context", log(task.N), "blind guess, ln N")]
+    if read == "in_context" or task.triggers == "fixed":  # then it is known that the context holds the answer
+        found += [("loss.in_context", 0.0, "in-context floor")]
+    else:
+        found += [("accuracy.in_context", _once(_ceiling, task), "best predictor")]
+    if read in ("all", "global") and isfinite(floor := _once(_floor, task)):
+        found += [("loss.global", floor, "global floor")]
+    return [{"column": column, "value": value, "name": name} for column, value, name in found]

@@ -38,6 +38,7 @@ class View(Message):
     ablate     heads, as [layer, head], that write nothing in attention pictures and predictions
     reads      whether it shows what the model predicts on the sequence
     rows_from  rows before this step are not sent again
+    serial     comes back in the tick that ends what was made for this view
     """
 
     t: Literal["view"]
@@ -52,6 +53,7 @@ class View(Message):
     reads: bool = False
     also: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
     rows_from: Annotated[dict[Name, Step], Field(max_length=16)] = {}
+    serial: Id = 0
 
 
 class Cell(Message):
@@ -77,6 +79,15 @@ class Sequence(Message):
     text: Annotated[str, Field(max_length=4096)] | None = None
     tokens: Annotated[tuple[Token, ...], Field(max_length=4096)] | None = None
     ablate: Annotated[tuple[tuple[Id, Id], ...], Field(max_length=64)] = ()
+
+
+class Tokens(Message):
+    """Which tokens a text is in a run."""
+
+    t: Literal["tokens"]
+    id: Id
+    run: Name
+    text: Annotated[str, Field(max_length=4096)]
 
 
 class Runs(Message):
@@ -116,7 +127,7 @@ class Intervene(Message):
     fields: Annotated[dict[Name, bool | int | float | Name], Field(max_length=8)] = {}
 
 
-Said = View | Cell | Sequence | Runs | Start | Control | Intervene
+Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 
 

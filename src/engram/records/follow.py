@@ -21,7 +21,7 @@ class NoWeights(EngramError):
 class Follower:
     """One run: its rows so far, and its weights at any stored step or at the newest there is.
 
-    `poll` looks for rows, `look` for weights; between two looks nothing is read twice.
+    `poll` finds new rows, `look_for_weights` new weights: until it is called (again) nothing of them is read.
     """
 
     def __init__(self, folder: Path):
@@ -57,7 +57,7 @@ class Follower:
             self.rows += rows
         return rows
 
-    def look(self) -> None:
+    def look_for_weights(self) -> None:
         """Which weights there are now; those of a file that is still the same are kept."""
         self.stored = self.record.snapshot_steps
         try:

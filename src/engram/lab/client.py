@@ -1,0 +1,217 @@
+"""One tab of a browser: what it looks at, what it asks, and what it has been sent."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from engram.errors import EngramError, explain_crash
+from engram.lab.followed import Made
+from engram.lab.lab import Lab
+from engram.lab.protocol import VERSION, Cell, Control, Intervene, Runs, Said, Start, Tokens, View, parse
+from engram.lab.protocol import Sequence as SequenceOf
+from engram.records.follow import NoWeights
+
+MOST_AT_ONCE = 64  # questions of a page that have no answer yet
+Message = dict[str, Any]
+
+
+class Client:
+    """Listens (`serve`), answers questions, and tells what is new of the view (`pump`)."""
+
+    def __init__(self, lab: Lab, socket: WebSocket):
+        self.lab, self.ws = lab, socket
+        self.view: View | None = None
+        self.changed = asyncio.Event()
+        self._sent: dict[Any, Any] = {}  # the last of each kind
+        self._rows: dict[str, int] = {}  # rows sent, by run
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        await self.send({"t": "hello", "v": VERSION})
+        pump = asyncio.create_task(self.pump())
+        try:
+            while True:
+                message = await self.ws.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                await self.hear(message.get("text") or message.get("bytes") or "")
+        except WebSocketDisconnect:
+            pass  # the page has left; its run goes on
+        finally:
+            for task in (pump, *self._tasks):
+                task.cancel()
+
+    async def hear(self, text: str | bytes) -> None:
+        try:
+            said = parse(text)
+        except EngramError as error:
+            await self.send({"t": "error", "message": str(error)})
+            return
+        if isinstance(said, View):
+            self.look_at(said)
+        elif len(self._tasks) >= MOST_AT_ONCE:
+            await self.send(_refusal(getattr(said, "id", None), "too many questions at once"))
+        else:
+            self.later(self.answer(said))
+
+    def later(self, work: Awaitable[None]) -> None:
+        """Answers do not hold up what the page says next."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def look_at(self, view: View) -> None:
+        """A page takes in only pictures of the view it has sent last, so those sent before are forgotten."""
+        same = self.view is not None and self.view.run == view.run
+        self._sent = {kind: what for kind, what in self._sent.items() if same and kind[0] in ("about", "state")}
+        self._rows = {run: min(have, self._rows.get(run, have)) for run, have in view.rows_from.items()} | {
+            run: sent for run, sent in self._rows.items() if run not in view.rows_from
+        }
+        self.view = view
+        self.changed.set()
+
+    async def send(self, message: Message) -> None:
+        await self.ws.send_text(json.dumps(message, allow_nan=False))
+
+    async def answer(self, asked: Said) -> None:
+        """Every question and command gets an answer, whatever happens."""
+        try:
+            found = await self.found(asked)
+        except Exception as error:
+            found = _refusal(getattr(asked, "id", None), explain_crash(error))
+        await self.send(found)
+
+    async def found(self, asked: Said) -> Message:
+        hub = self.lab.hub
+        match asked:
+            case Cell():
+                return await self.lab.thread(hub.cell, asked)
+            case SequenceOf():
+                return await self.lab.thread(hub.sequence, asked)
+            case Tokens():
+                return await self.lab.thread(hub.tokens, asked)
+            case Runs():
+                return await self.runs()
+            case Control():
+                self.lab.not_too_many()
+                return await self.ordered(asked.id, {"op": asked.op, "value": asked.value})
+            case Start() | Intervene():
+                self.lab.not_too_many()
+                return await self.ordered(asked.id, await self.lab.thread(hub.order_of, asked))
+        raise EngramError("this is no question")
+
+    async def runs(self) -> Message:
+        found = await self.lab.thread(self.lab.hub.runs)
+        if not self.lab.presets.done():
+            await self.send(found)  # experiments take a moment to import
+        return found | {"presets": await asyncio.wrap_future(self.lab.presets)}
+
+    async def ordered(self, id: int, order: Message) -> Message:
+        told = await self.lab.order(order)
+        self.lab.hub.ask_trainer_again()
+        self.changed.set()  # what it did is seen at once
+        return {"t": "answer", "id": id} | told if told["ok"] else _refusal(id, told["error"])
+
+    async def pump(self) -> None:
+        """Sends what is new of what the page looks at: as often as it asked for, at once when it looks elsewhere."""
+        while True:
+            wait = _to_next_tick(self.view.hz) if self.view else None
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.changed.wait(), wait)
+            self.changed.clear()
+            if self.view is not None:
+                await self.refresh(self.view)
+
+    async def refresh(self, view: View) -> None:
+        """Rows, state, pictures and predictions of one moment; a page draws once for all that a tick ends."""
+        messages = await self._tried("news", self.news, view) or []
+        if view.step is None:
+            self.lab.watch(view.hz)
+        pictures = list[bytes]()
+        step = await self._tried("step", self.step, view)
+        if step is not None:
+            made = [await self._tried(n, self.picture, view, step, n) for n in view.pictures if self.view is view]
+            pictures += filter(None, made)
+            reading = await self._tried("reading", self.reading, view, step) if view.reads else None
+            messages += [reading] if reading else []
+        for message in messages:
+            await self.ws.send_text(message)
+        for picture in pictures:
+            await self.ws.send_bytes(picture)
+        if messages or pictures:
+            await self.send({"t": "tick", "serial": view.serial})
+
+    async def _tried(self, kind: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        """A bug or a broken run is told once, and does not end the connection."""
+        try:
+            return await self.lab.thread(work, *arguments)
+        except NoWeights:
+            return None
+        except Exception as error:
+            told = {"t": "error", "message": explain_crash(error)}
+            if self._unsent(("error", kind), told, told):
+                await self.send(told)
+            return None
+
+    def news(self, view: View) -> list[str]:
+        """About the runs, their rows, and the state of the one that is looked at."""
+        hub, found = self.lab.hub, list[Message | None]()
+        run = hub.seen(view.run)
+        for name in dict.fromkeys((view.run, *view.also)):
+            found += self._news_of(name)
+        now = run.now(hub.trainer())
+        found += [self._unsent(("state", ""), now, now)]
+        return [json.dumps(message, allow_nan=False) for message in found if message]
+
+    def _news_of(self, name: str) -> list[Message | None]:
+        """What cannot be read is told once; the rest is shown."""
+        try:
+            run = self.lab.hub.seen(name)
+            about = None if ("about", name) in self._sent else run.about
+        except EngramError as error:
+            told = {"t": "error", "message": str(error)}
+            return [self._unsent(("error", name), told, told)]
+        rows = run.rows(min(self._rows.get(name, 0), len(run.follower.rows)))
+        self._sent["about", name] = True
+        self._rows[name] = len(run.follower.rows)
+        wrong = {"t": "error", "message": run.wrong} if run.wrong else None
+        return [about, rows, self._unsent(("error", name), wrong, wrong)]
+
+    def step(self, view: View) -> int:
+        """The step whose weights are shown."""
+        return self.lab.hub.run(view.run).follower.stored_step(view.step)
+
+    def picture(self, view: View, step: int, name: str) -> bytes | None:
+        return self._unsent(("picture", name), *self.lab.hub.frame(view, name, step))
+
+    def reading(self, view: View, step: int) -> str | None:
+        found = self._unsent(("reading", ""), *self.lab.hub.reading(view, step))
+        return None if found is None else json.dumps(found, allow_nan=False)
+
+    def _unsent(self, kind: tuple[str, str], key: Any, content: Made) -> Made | None:
+        """What was made, unless it is what was sent last of this kind."""
+        if self._sent.get(kind) == key:
+            return None
+        self._sent[kind] = key
+        return content
+
+
+def _to_next_tick(hz: float) -> float:
+    """Seconds; pages that ask for the same rate are served together, from one look at the run."""
+    return 1 / hz - time.monotonic() % (1 / hz)
+
+
+def _refusal(id: int | None, error: str) -> dict[str, Any]:
+    return {"t": "answer", "id": id, "ok": False, "error": error, "field": _field(error)}
+
+
+def _field(error: str) -> str | None:
+    """The field that an error names first: task.K: …"""
+    found = re.match(r"(?:events\.\d+[:.] ?)?([A-Za-z_][\w.]*): ", error)
+    return found[1] if found else None

@@ -1,0 +1,77 @@
+"""What the server does for all pages together: it draws, and carries orders to the trainer and answers back."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from engram.errors import EngramError
+from engram.lab.hub import Hub
+from engram.lab.presets import listed
+
+COMMANDS_A_SECOND = 20
+SECONDS_FOR_AN_ANSWER = 30.0
+SECONDS_BETWEEN_WATCHES = 4.0
+
+
+class Lab:
+    """One home and its token."""
+
+    def __init__(self, home: Path):
+        self.hub = Hub(home)
+        self.token = self.hub.desk.token()
+        self.waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
+        self._watched = 0.0
+        self._answers = 0
+        self._commands: deque[float] = deque(maxlen=COMMANDS_A_SECOND)  # when the last ones were taken
+        self._worker = ThreadPoolExecutor(1)  # one thread draws: caches need no locks, and training keeps its cores
+        self.presets = ThreadPoolExecutor(1).submit(listed)
+
+    async def thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)
+
+    async def order(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The trainer's answer to an order; without a trainer at work one is called."""
+        await asyncio.to_thread(self.hub.desk.staff)  # a new one takes seconds to come: pages go on meanwhile
+        id = self._next = self._next + 1
+        answer = self.waiting[id] = asyncio.get_running_loop().create_future()
+        self.hub.desk.write("orders", order | {"id": id})
+        try:
+            return await asyncio.wait_for(self._answered(answer), SECONDS_FOR_AN_ANSWER)
+        except TimeoutError:
+            return {"ok": False, "error": "the trainer did not answer in time; it may be in a very long step"}
+        finally:
+            del self.waiting[id]
+
+    async def _answered(self, answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
+        looks = count()
+        while not answer.done():
+            if next(looks) % 50 == 49 and not self.hub.desk.staffed():
+                raise EngramError("the trainer has left; ask again, and another one comes")
+            lines, self._answers = self.hub.desk.read("answers", self._answers)
+            for line in lines:
+                future = self.waiting.get(line.pop("id", None))
+                if future is not None and not future.done():
+                    future.set_result(line)
+            await asyncio.sleep(0.02)
+        return answer.result()
+
+    def not_too_many(self) -> None:
+        """Commands that are refused do not count: a flood keeps nobody else from pausing for longer than it takes."""
+        now = time.monotonic()
+        if len(self._commands) == COMMANDS_A_SECOND and now - self._commands[0] < 1:
+            raise EngramError(f"too many commands; at most {COMMANDS_A_SECOND} a second are taken")
+        self._commands.append(now)
+
+    def watch(self, hz: float) -> None:
+        """Asks the trainer, if there is one, to show its newest weights for a while."""
+        if time.monotonic() - self._watched > SECONDS_BETWEEN_WATCHES and self.hub.desk.staffed():
+            self._watched = time.monotonic()
+            with suppress(EngramError):  # a full disk: the trainer tells
+                self.hub.desk.write("orders", {"id": None, "op": "watch", "hz": min(hz, 10.0)})

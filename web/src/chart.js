@@ -19,7 +19,7 @@ const FONT = "11px system-ui, sans-serif";
 function axes(log) {
   const look = { stroke: muted.value, font: FONT, grid: { stroke: faint.value, width: 1 }, ticks: { show: false } };
   /** @type {uPlot.Axis} */
-  const steps = { ...look, size: 24, gap: 4, incrs: INCREMENTS, values: (_, splits) => splits.map((s) => (s === null ? "" : String(s))) };
+  const steps = { ...look, size: 24, gap: 4, label: "step", labelSize: 15, labelGap: 0, labelFont: FONT, incrs: INCREMENTS, values: (_, splits) => splits.map((s) => (s === null ? "" : String(s))) };
   if (log) steps.splits = (u) => [0, 1, 10, 100, 1000, 1e4, 1e5].filter((s) => s <= (u.scales.x.max ?? 0));
   if (log) steps.filter = (_, splits) => splits;
   return [steps, { ...look, size: 38, gap: 6 }];
@@ -41,6 +41,7 @@ function drawLevels(u, { levels }) {
   ctx.save();
   ctx.font = `${10.5 * dpr}px system-ui, sans-serif`;
   ctx.textAlign = "right";
+  ctx.textBaseline = "alphabetic";
   for (const level of [...levels].sort((a, b) => a.value - b.value)) {
     const y = u.valToPos(level.value, "y", true);
     if (y < bbox.top || y > bbox.top + bbox.height + 1) continue;

@@ -7,6 +7,7 @@ import { arrived, find } from "./frames.js";
 import { differs, locked, run, shared } from "./store.js";
 import { wall } from "./view.js";
 
+export const LEAST = 1e-12; // the scale of what has not come yet
 /** @type {import("@preact/signals").Signal<Record<string, number>>} */
 const sizes = signal({});
 
@@ -28,7 +29,7 @@ const shown = () => wall.value.map((p) => find(p.name)).filter((frame) => frame 
 /** The value that has full colour in a picture. @param {string} picture */
 export function extent(picture) {
   const names = shared.value ? wall.value.map((p) => p.name) : [picture];
-  return Math.max(1e-12, ...names.map((name) => sizes.value[keyOf(name)] ?? 0));
+  return Math.max(LEAST, ...names.map((name) => sizes.value[keyOf(name)] ?? 0));
 }
 
 /** Measured anew from what is on the wall. */

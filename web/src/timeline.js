@@ -11,7 +11,7 @@ import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
 import { about, also, columns, curvesEnd, events, logSteps, now, pointed, rows, run, state } from "./store.js";
 
-const HEIGHT = 190;
+const HEIGHT = 205;
 /** Columns that were switched on or off by hand. */
 const switched = signal(/** @type {Record<string, boolean>} */ ({}));
 

@@ -4,7 +4,7 @@ import { html, number, useSignal } from "./html.js";
 import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
-import { extent, fit } from "./scale.js";
+import { extent, fit, LEAST } from "./scale.js";
 import { about, basis, differs, locked, minus, now, rooted, shared } from "./store.js";
 import { wall } from "./view.js";
 
@@ -38,10 +38,10 @@ function Scale() {
 
 /** @param {{picture: string}} props */
 function ColourBar({ picture }) {
-  const most = extent(picture);
-  return html`<div class="colourbar" aria-label=${`Colours from ${number(-most, 2)} to ${number(most, 2)}`}>
-    <span>${number(-most, 2)}</span><i style=${{ background: gradient(DIVERGING.value, rooted.value) }}></i>
-    <span>${number(most, 2)}</span></div>`;
+  const most = extent(picture), known = most > LEAST, low = known ? number(-most, 2) : "–", high = known ? number(most, 2) : "–";
+  return html`<div class="colourbar" aria-label=${`Colours from ${low} to ${high}`}>
+    <span>${low}</span><i style=${{ background: gradient(DIVERGING.value, rooted.value) }}></i>
+    <span>${high}</span></div>`;
 }
 
 /** @param {{picture: Picture, large: boolean, enlarge: () => void}} props */

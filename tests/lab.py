@@ -34,7 +34,7 @@ class Served:
         for connection in list(self.server.server_state.connections):
             transport = getattr(connection, "transport", None)
             if transport is not None:
-                transport.abort()
+                connection.loop.call_soon_threadsafe(transport.abort)  # the server runs in another thread
 
     @property
     def home(self) -> Path:

@@ -114,6 +114,8 @@ def test_frames_hold_their_values() -> None:
     assert np.array_equal(picture_of(frame({}, values, "f4"))[1], values.astype(float))
     rough = picture_of(frame({"t": "picture"}, values))[1]
     assert np.abs(rough - values).max() <= (values.max() - values.min()) / 255
+    values[2, 3] = 0
+    assert abs(picture_of(frame({}, values))[1][2, 3]) < 1e-7, "what is nothing is shown as nothing"
     constant = picture_of(frame({}, np.full((2, 2), 3.0)))[1]
     assert np.array_equal(constant, np.full((2, 2), 3.0))
 

@@ -138,7 +138,7 @@ def test_an_ablated_head_writes_nothing_until_it_is_restored(home: Path) -> None
         ((Freeze(step=3, matrix="W_O2"), Freeze(step=4, matrix="W_O2")), "W_O2 is frozen already at step 4"),
         ((Unfreeze(step=3, matrix="W_O2"),), "W_O2 is not frozen at step 3"),
         ((Freeze(step=4, matrix="W_O2"), Freeze(step=3, matrix="W_K1")), "in the order of their steps; got steps 4, 3"),
-        ((Freeze(step=STEPS + 1, matrix="W_O2"),), f"step {STEPS + 1} is behind the end, {STEPS}"),
+        ((Freeze(step=STEPS + 1, matrix="W_O2"),), f"step {STEPS + 1} is beyond the end, {STEPS}"),
         ((Reset(step=3, matrix="W_O2", to=3),), "to: step 3 is not before step 3"),
         ((Ablate(step=3, layer=3),), r"no head \(3, 1\); allowed: \(1, 1\), \(2, 1\)"),
         ((Restore(step=3, layer=2),), r"head: \(2, 1\) is not ablated"),

@@ -5,16 +5,18 @@
 import { batch } from "@preact/signals";
 import { ask, send } from "./socket.js";
 import { atOrBefore, lowerBound, nearest } from "./steps.js";
-import { ablate, about, also, events, info, last, now, promised, run, runs, say, state, step, stops, tokens, trainer, training } from "./store.js";
+import { ablate, about, also, events, info, last, now, pointed, promised, run, runs, say, state, step, stops, tokens, trainer, training } from "./store.js";
 
 /** Look at the stored step nearest to x; from now on new data do not move it. @param {number} x */
 export function scrubTo(x) {
+  pointed.value = null;
   step.value = nearest(stops.value, x);
 }
 
 /** Over so many stored steps. @param {number} by */
 export function move(by) {
   const at = lowerBound(stops.value, atOrBefore(stops.value, now.value));
+  pointed.value = null;
   step.value = stops.value[Math.min(stops.value.length - 1, Math.max(0, at + by))];
 }
 
@@ -33,6 +35,7 @@ export const moveToMark = (direction) =>
 export const moveToWeights = (direction) => moveAmong(state.value?.snapshots ?? [], direction);
 
 export function toggleLive() {
+  pointed.value = null;
   step.value = step.value === null ? last.value : null;
 }
 

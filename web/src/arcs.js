@@ -5,6 +5,7 @@ import { html, percent, useEffect, useMemo, useRef } from "./html.js";
 import { hover } from "./matrix.js";
 import { valueAt } from "./protocol.js";
 import { chosen, query, reading } from "./sequence.js";
+import { isOff } from "./store.js";
 import { maps } from "./view.js";
 
 const WIDE = 14, HIGH = 74, MOST = 6, LEAST = 0.03; // pixels a token, of the arcs; arcs a head; the least weight drawn
@@ -31,7 +32,7 @@ const colourOfHead = (layer, place) => colourOf(maps.value.length === 2 ? `head$
 function Arcs({ t }) {
   void arrived.value;
   return maps.value.map(({ name, layer, head }, i) => {
-    const frame = find(name);
+    const frame = isOff(layer, head) ? undefined : find(name); // it writes nothing, wherever it looks
     return frame && strongest(frame, t).map(({ s, weight }) => html`<path key=${`${name}.${s}`} d=${path(t, s)} fill="none"
       stroke=${colourOfHead(layer, i)} stroke-width=${1 + 3.5 * weight} opacity=${0.25 + 0.75 * weight}
       stroke-linecap="round"><title>layer ${layer}, head ${head}: ${percent(weight)}</title></path>`);
@@ -72,6 +73,6 @@ export function Strip() {
 
 /** Which colour is which head. */
 export function HeadKey() {
-  return html`<div class="legend parts">${maps.value.map(({ layer, head }, i) => html`<span>
+  return html`<div class="legend parts">${maps.value.map(({ layer, head }, i) => html`<span class=${isOff(layer, head) ? "off" : ""}>
     <i style=${{ background: colourOfHead(layer, i) }} aria-hidden="true"></i>layer ${layer}, head ${head}</span>`)}</div>`;
 }

@@ -8,7 +8,7 @@ import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { Predictions } from "./predictions.js";
 import { chosen, problem, query, reading } from "./sequence.js";
-import { ablate, about, subtracted, text, tokens } from "./store.js";
+import { about, isOff, subtracted, text, tokens } from "./store.js";
 import { maps } from "./view.js";
 
 const PAUSE = 200; // milliseconds without typing before the server is asked
@@ -23,7 +23,7 @@ function Own() {
     if (!value) tokens.value = null;
   };
   return html`<div class="own"><label><span>Your own sequence</span>
-    <input type="text" data-testid="sequence-input" spellcheck="false" autocomplete="off" value=${text.value} maxlength="4096"
+    <input type="text" data-testid="sequence-input" spellcheck=${false} autocomplete="off" value=${text.value} maxlength="4096"
       placeholder="type or paste; empty: one of the task’s" aria-describedby="sequence-problem"
       onInput=${(/** @type {any} */ e) => {
         clearTimeout(timer.current);
@@ -35,7 +35,7 @@ function Own() {
 
 /** @param {{layer: number, head: number, name: string}} props */
 function HeadMap({ layer, head, name }) {
-  const off = ablate.value.some(([l, h]) => l === layer && h === head), title = `layer ${layer}, head ${head}`;
+  const off = isOff(layer, head), title = `layer ${layer}, head ${head}`;
   return html`<figure class=${off ? "memory off" : "memory"}>
     <figcaption>${title}
       <label class="check"><input type="checkbox" data-testid=${`ablate-${layer}.${head}`} checked=${off}

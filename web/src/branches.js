@@ -1,5 +1,6 @@
 /** All branches of one training: pick one to look at, tick others to see their curves too. @import { Run } from "./protocol.js" */
 import { choose } from "./actions.js";
+import { dashOf } from "./colours.js";
 import { html } from "./html.js";
 import { Panel } from "./panel.js";
 import { also, info, run, runs, trainer, trains } from "./store.js";
@@ -32,6 +33,14 @@ function beside(id, on) {
   also.value = on ? [...rest, id].slice(-MOST) : rest;
 }
 
+/** How its curves are drawn. @param {{id: string}} props */
+function Swatch({ id }) {
+  const place = also.value.indexOf(id), mine = id === run.value;
+  if (!mine && place < 0) return html`<svg width="22" height="8" aria-hidden="true"></svg>`;
+  return html`<svg width="22" height="8" aria-hidden="true"><line x1="0" x2="22" y1="4" y2="4" stroke="currentColor"
+    stroke-width=${mine ? 2.5 : 1.2} stroke-dasharray=${mine ? "" : dashOf(place).join(" ")} /></svg>`;
+}
+
 /** @param {{leaf: Leaf}} props */
 function Branch({ leaf }) {
   const { id, events, parts_at, state } = leaf.run, mine = id === run.value;
@@ -41,6 +50,7 @@ function Branch({ leaf }) {
     <button data-testid=${`branch-${id}`} aria-current=${mine} title=${id} onClick=${() => choose(id)}>
       <span>${title}</span><small>${events.length ? `from step ${parts_at}` : ""}</small>
       <span class="state" data-state=${word}>${word}</span></button>
+    <${Swatch} id=${id} />
     <label class="check" title="Draw its curves too"><input type="checkbox" aria-label=${`Draw the curves of: ${title}`}
       checked=${mine || also.value.includes(id)} disabled=${mine}
       onChange=${(/** @type {any} */ e) => beside(id, e.target.checked)} /></label>

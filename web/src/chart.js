@@ -8,7 +8,7 @@ import { faint, ground, muted } from "./colours.js";
 import { curvesEnd, pointed } from "./store.js";
 
 /**
- * @typedef {{label: string, colour: string, width: number}} Curve
+ * @typedef {{label: string, colour: string, width: number, dash?: number[]}} Curve
  * @typedef {{curves: Curve[], data: uPlot.AlignedData, levels: (Level & {colour: string})[], marks: Mark[],
  *   log: boolean, range: [number, number] | null}} Picture
  */
@@ -119,7 +119,7 @@ export function makeChart(root, first, height) {
     width: root.clientWidth, height, legend: { show: false }, padding: [8, 12, 0, 0], axes: axes(first.log),
     scales: scales(first),
     cursor: { y: false, drag: { x: false, y: false }, sync: { key: "steps" }, points: { size: 5 } },
-    series: [{}, ...first.curves.map((c) => ({ label: c.label, stroke: c.colour, width: c.width, spanGaps: true, points: { show: false } }))],
+    series: [{}, ...first.curves.map((c) => ({ label: c.label, stroke: c.colour, width: c.width, dash: c.dash, spanGaps: true, points: { show: false } }))],
     hooks: {
       drawClear: [(u) => drawMarks(u, picture)],
       draw: [(u) => drawLevels(u, picture), place],

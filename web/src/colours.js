@@ -27,6 +27,11 @@ export function colourOf(name, place = 0) {
   return now(NAMED[name] ?? CYCLE[place % CYCLE.length]);
 }
 
+const DASHES = [[], [6, 3], [2, 2], [9, 3, 2, 3]];
+
+/** Branches beside a run are told apart by their dashes. @param {number} place */
+export const dashOf = (place) => DASHES[place % DASHES.length];
+
 export const ink = computed(() => now(INK));
 export const muted = computed(() => now(["#656d76", "#98a1ab"]));
 export const faint = computed(() => now(["#e4e6e9", "#2c3138"]));

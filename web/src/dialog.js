@@ -12,7 +12,7 @@ export function Dialog({ name, title, children }) {
   const close = () => {
     if (dialog.value === name) dialog.value = null;
   };
-  return html`<dialog ref=${box} aria-label=${title} data-testid=${`dialog-${name}`} onClose=${close}
+  return html`<dialog ref=${box} aria-label=${title} data-testid=${`dialog-${name}`} onClose=${() => !box.current?.open && close()}
     onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
     ${open && html`<div class="sheet"><header><h2>${title}</h2>
       <button class="icon" aria-label="Close" onClick=${close}>×</button></header>${children}</div>`}

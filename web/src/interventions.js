@@ -2,7 +2,7 @@
  * What can be done to a training. Every intervention forks the run: what was measured stays.
  * @import { Answer, Plain } from "./protocol.js"
  */
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { choose, report, scrubTo } from "./actions.js";
 import { html } from "./html.js";
 import { fold, Panel } from "./panel.js";
@@ -83,10 +83,15 @@ async function apply(e) {
   }
   const question = { t: /** @type {const} */ ("intervene"), run: parent, kind: kind.value, at: /** @type {number | null} */ (place), fields: fields() };
   const reply = /** @type {Answer} */ (await ask(question));
-  answer.value = reply;
   const good = `${KINDS[kind.value].title}: done${reply.step == null ? "" : ` at step ${reply.step}`}.`;
   if (report(reply, good, true)) forked(reply, parent);
+  answer.value = reply;
 }
+
+effect(() => { // what was answered, and when, belong to the run they were about
+  void run.value;
+  answer.value = when.value = at.value = null;
+});
 
 /** The fork is followed live, its parent stays beside it. @param {Answer} reply @param {string} parent */
 function forked(reply, parent) {
@@ -99,7 +104,10 @@ function forked(reply, parent) {
 export function toFreeze() {
   fold("interventions", true);
   kind.value = kind.value === "freeze" && document.activeElement?.id === "kind" ? "unfreeze" : "freeze";
-  requestAnimationFrame(() => document.getElementById("kind")?.focus());
+  requestAnimationFrame(() => {
+    document.getElementById("kind")?.focus({ preventScroll: true });
+    document.getElementById("panel-interventions")?.scrollIntoView({ block: "nearest" });
+  });
 }
 
 /** Beside a field it need not be named. */
@@ -132,10 +140,16 @@ function wrongField() {
 function When() {
   const wrong = answer.value?.ok === false && wrongField() === "at";
   return html`<div class="when"><label>when <select data-testid="intervention-when" value=${timing.value}
-      onChange=${(/** @type {any} */ e) => (when.value = e.target.value)}>
+      onChange=${(/** @type {any} */ e) => {
+        when.value = e.target.value;
+        answer.value = null;
+      }}>
       <option value="now">now</option><option value="at">at step</option></select></label>
     ${timing.value === "at" && html`<label>step <input class="short" inputmode="numeric" data-testid="intervention-at"
-      aria-invalid=${wrong} value=${atStep.value} onInput=${(/** @type {any} */ e) => (at.value = e.target.value)} />
+      aria-invalid=${wrong} value=${atStep.value} onInput=${(/** @type {any} */ e) => {
+        at.value = e.target.value;
+        answer.value = null;
+      }} />
       ${wrong && html`<span class="error">${reason()}</span>`}</label>`}</div>`;
 }
 

@@ -10,8 +10,8 @@ function goTo(name, what) {
   fold(name, true);
   requestAnimationFrame(() => {
     const target = document.querySelector(`#panel-${name} ${what}`);
-    if (target instanceof HTMLElement) target.focus();
-    target?.scrollIntoView({ block: "nearest" });
+    if (target instanceof HTMLElement) target.focus({ preventScroll: true });
+    document.getElementById(`panel-${name}`)?.scrollIntoView({ block: "start" });
   });
 }
 
@@ -46,9 +46,15 @@ function taken(at, key) {
   return at.matches(".scroll, .strip") && scrolls.includes(key);
 }
 
+/** A dialog tells of its closing only later. */
+function leave() {
+  if (!dialog.value && document.activeElement instanceof HTMLElement) document.activeElement.blur();
+  dialog.value = null;
+}
+
 addEventListener("keydown", (e) => {
   const key = e.key.toLowerCase(), does = DOES[key];
-  if (e.key === "Escape" && document.activeElement instanceof HTMLElement && !dialog.value) document.activeElement.blur();
+  if (e.key === "Escape") leave();
   if (!does || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || taken(document.activeElement, key)) return;
   e.preventDefault();
   does(e);

@@ -10,7 +10,7 @@ import { DIVERGING, RISING, accent, faint, ink, muted, pixels } from "./colours.
  * @typedef {{rows: string[], columns: string[]}} Marks
  * @typedef {{extent: number | null, rooted: boolean}} Scale extent: the value of full colour; null: from 0 to 1
  */
-const FINE = 2048; // colours between the least value and the greatest
+const FINE = 2049; // colours from the least value to the greatest; odd: zero has one of its own
 const LETTERS = "10px ui-monospace, Menlo, Consolas, monospace";
 const TALLEST = 1.4; // times the room that there is in width
 const LABEL = 13; // CSS pixels that a label needs along its axis

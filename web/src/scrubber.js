@@ -15,7 +15,7 @@ function Slider() {
   const dragging = useRef(false);
   /** @param {PointerEvent} e */
   const follow = (e) => {
-    const box = /** @type {Element} */ (e.currentTarget).getBoundingClientRect();
+    const track = /** @type {Element} */ (/** @type {Element} */ (e.currentTarget).parentElement), box = track.getBoundingClientRect();
     scrubTo(fromTrack((e.clientX - box.left) / box.width, end.value, logSteps.value));
   };
   /** @param {any} e */

@@ -37,7 +37,7 @@ function told(said) {
 const askTokens = latest((reply, question) => batch(() => {
   const asked = /** @type {TokensAsked} */ (question);
   if (asked.run !== run.value || asked.text !== text.value) return; // the person went on meanwhile
-  wrongText.value = reply.t === "answer" ? reply.error ?? "" : "";
+  wrongText.value = reply.t === "answer" ? (reply.error ?? "").replace(/^text: /, "") : "";
   if (reply.t === "tokens" && !same(reply.tokens, tokens.value)) tokens.value = reply.tokens;
 }));
 

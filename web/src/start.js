@@ -5,13 +5,15 @@ import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
 import { plain } from "./interventions.js";
 import { ask } from "./socket.js";
-import { dialog, link, presets, step } from "./store.js";
+import { dialog, link, presets, step, trainer } from "./store.js";
 
 const chosen = signal("");
 const typed = signal(/** @type {Record<string, string>} */ ({}));
 const seed = signal("0");
 const answer = signal(/** @type {Answer | null} */ (null));
 const busy = signal(false);
+
+const training = () => trainer.value.state === "running";
 
 /** @returns {Preset | undefined} */
 const preset = () => presets.value.find((p) => p.name === chosen.value) ?? presets.value[0];
@@ -64,7 +66,7 @@ function Entry({ field: { name, choices }, value, set }) {
   };
   return html`<label for=${id}>${name}</label>
     <div class="entry">${choices?.length ? html`<select ...${common} onChange=${changed}>${choices.map((c) => html`<option key=${c} value=${String(c)}>${String(c)}</option>`)}</select>`
-      : html`<input ...${common} spellcheck="false" autocomplete="off" onInput=${changed} />`}
+      : html`<input ...${common} spellcheck=${false} autocomplete="off" onInput=${changed} />`}
     <span class="error" id=${`error-${name}`} data-testid=${`field-error-${name}`}>${error}</span></div>`;
 }
 
@@ -88,6 +90,7 @@ export function Start() {
       }}>${presets.value.map((p) => html`<option key=${p.name}>${p.name}</option>`)}</select></label>
       <p class="about">${from.about}</p><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
     ${general && html`<p class="error" data-testid="start-error">${answer.value?.error}</p>`}
+    ${training() && html`<p class="hint" data-testid="start-stops">The training that is running stops at the step where it is; it can go on later.</p>`}
     <footer><button type="button" onClick=${() => (dialog.value = null)}>Cancel</button>
       <button class="primary" data-testid="start" disabled=${!from || busy.value || link.value !== "open"}>Start</button></footer>
   </form><//>`;

@@ -91,6 +91,9 @@ export const stored = computed(() => (step.value === null ? null : kept(step.val
 export const subtracted = computed(() => (differs.value ? kept(minus.value) : null));
 export const events = computed(() => about.value?.events ?? info.value?.events ?? []);
 
+/** Whether a head is taken away. @param {number} layer @param {number} head */
+export const isOff = (layer, head) => ablate.value.some(([l, h]) => l === layer && h === head);
+
 /** @param {string} message @param {boolean} [bad] */
 export function say(message, bad = false) {
   said.value = { text: message, bad };

@@ -5,7 +5,7 @@
 import { signal } from "@preact/signals";
 import uPlot from "uplot";
 import { makeChart } from "./chart.js";
-import { colourOf } from "./colours.js";
+import { colourOf, dashOf } from "./colours.js";
 import { html, number, useComputed, useRef, useSignal, useSignalEffect } from "./html.js";
 import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
@@ -41,7 +41,7 @@ function joined(shown) {
 function picture(all, range) {
   const shown = all.filter(on), colour = (/** @type {Column} */ c) => colourOf(c.name, all.indexOf(c));
   const own = shown.map((c) => ({ label: c.title, colour: colour(c), width: 1.75 }));
-  const others = also.value.flatMap(() => shown.map((c) => ({ label: c.title, colour: `${colour(c)}70`, width: 1 })));
+  const others = also.value.flatMap((_, i) => shown.map((c) => ({ label: c.title, colour: `${colour(c)}b0`, width: 1, dash: dashOf(i) })));
   const levels = (about.value?.levels ?? []).flatMap((level) => {
     const column = shown.find((c) => c.name === level.column);
     return column ? [{ ...level, colour: colour(column) }] : [];
@@ -52,12 +52,12 @@ function picture(all, range) {
 
 /** @param {{all: Column[]}} props */
 function Legend({ all }) {
-  const step = pointed.value ?? now.value, more = useSignal(false);
+  const step = pointed.value ?? now.value, there = step <= (columns.value?.step.at(-1) ?? 0), more = useSignal(false);
   const aside = all.filter((c) => c.group === "attention");
   return html`<div class="legend">${all.map((c, i) => (more.value || on(c) || !aside.includes(c)) && html`<button key=${c.name} aria-pressed=${on(c)} title=${c.name}
       onClick=${() => (switched.value = { ...switched.value, [c.name]: !on(c) })}>
       <i style=${{ background: colourOf(c.name, i) }} aria-hidden="true"></i>${c.title}
-      <b>${on(c) ? number(measured(columns.value, c.name, step)) : ""}</b></button>`)}
+      <b>${on(c) ? number(there ? measured(columns.value, c.name, step) : null) : ""}</b></button>`)}
     ${aside.length > 0 && html`<button class="more" aria-expanded=${more.value} onClick=${() => (more.value = !more.value)}>
       ${more.value ? "fewer" : "more…"}</button>`}</div>`;
 }
@@ -81,7 +81,7 @@ function Curves({ testid, label, groups, range }) {
   useSignalEffect(() => chart.current?.at(now.value));
   useSignalEffect(() => () => chart.current?.remove());
   return html`<figure class="curves">
-    <figcaption>${label}</figcaption>
+    <figcaption>${label}${pointed.value === null ? "" : html` <small>at step ${pointed.value}</small>`}</figcaption>
     <${Legend} all=${among(groups)} />
     <div ref=${root} data-testid=${testid} role="img" aria-label=${`${label} over the steps`} class="chart"></div>
   </figure>`;

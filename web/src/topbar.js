@@ -1,7 +1,7 @@
 /** Which run, what it is doing, and what the trainer should do. @import { Run } from "./protocol.js" */
 import { choose, control, goOn, pauseOrResume, toggleLive } from "./actions.js";
 import { html, useSignal } from "./html.js";
-import { dialog, following, info, link, run, runs, state, trainer, training } from "./store.js";
+import { dialog, following, info, link, run, runs, state, trainer, training, trains } from "./store.js";
 import { dark, toggleTheme } from "./theme.js";
 
 const LIMITS = [0, 1, 2, 5, 10, 20, 50, 100];
@@ -10,7 +10,7 @@ const UNFINISHED = ["part-done", "stale", "running"];
 /** @param {Run} r */
 function label(r) {
   const branch = r.events.length ? ` · ${r.events[r.events.length - 1].what}` : "";
-  return `${r.title} · seed ${r.seed}${branch} · ${r.state}`;
+  return `${r.title} · seed ${r.seed}${branch} · ${trains(r.id) ? trainer.value.state : r.state}`;
 }
 
 function Picker() {
@@ -32,13 +32,13 @@ function Condition() {
 function Training() {
   const many = useSignal("1");
   const running = trainer.value.state === "running", off = link.value !== "open";
-  const steps = Math.max(1, Math.round(Number(many.value)) || 1);
+  const steps = Number(many.value), wrong = !Number.isInteger(steps) || steps < 1;
   return html`<div class="group" role="group" aria-label="Training">
     <button data-testid=${running ? "pause" : "resume"} class="wide" disabled=${off} onClick=${pauseOrResume}>
       ${running ? "Pause" : "Resume"}</button>
-    <button data-testid="step-button" disabled=${off || running} title="Take so many steps, then pause"
+    <button data-testid="step-button" disabled=${off || running || wrong} title="Take so many steps, then pause"
       onClick=${() => control("step", steps)}>Step</button>
-    <label><span class="sr">Steps to take</span><input class="tiny" inputmode="numeric" value=${many.value}
+    <label><span class="sr">Steps to take</span><input class="tiny" inputmode="numeric" value=${many.value} aria-invalid=${wrong}
       disabled=${off || running} onInput=${(/** @type {any} */ e) => (many.value = e.target.value)} /></label>
     <${Limit} />
   </div>`;
@@ -58,7 +58,7 @@ function Elsewhere() {
   const word = state.value?.state ?? info.value?.state ?? "", other = trainer.value.run;
   const busy = other !== null && ["running", "paused"].includes(trainer.value.state);
   return html`${UNFINISHED.includes(word) && run.value && html`<button data-testid="go-on" disabled=${link.value !== "open"}
-      onClick=${goOn}>Go on</button>`}
+      title=${other && trainer.value.state === "running" ? "The training that is running stops where it is" : "Train on"} onClick=${goOn}>Go on</button>`}
     ${busy && html`<button class="quiet" data-testid="to-training" onClick=${() => choose(other)}>
       ${trainer.value.state} elsewhere →</button>`}`;
 }

@@ -9,11 +9,14 @@ import { ablate, about, also, basis, link, rows, run, runs, stored, subtracted, 
 
 const HZ = 2; // news a second while following live: training goes first
 
-/** The memories on the wall, in the basis that was chosen. */
-export const wall = computed(() => {
-  const prefix = `${basis.value}:`;
-  return about.value?.pictures.filter((p) => p.name.startsWith(prefix)) ?? [];
-});
+/** @param {string} kind */
+const ofKind = (kind) => about.value?.pictures.filter((p) => p.name.startsWith(`${kind}:`)) ?? [];
+
+/** Whether the run has matrices that are read as associations. */
+export const associates = computed(() => ofKind("memory").length > 0);
+
+/** The memories on the wall, in the basis that was chosen, if the run has it. */
+export const wall = computed(() => ofKind(associates.value ? basis.value : "raw"));
 
 /** One attention picture a head. */
 export const maps = computed(() =>

@@ -6,12 +6,13 @@ import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { extent, fit, LEAST } from "./scale.js";
 import { about, basis, differs, locked, minus, now, rooted, shared } from "./store.js";
-import { wall } from "./view.js";
+import { associates, wall } from "./view.js";
 
 function Basis() {
+  const shown = associates.value ? basis.value : "raw";
   /** @param {"memory" | "raw"} value @param {string} text @param {string} title */
-  const choice = (value, text, title) => html`<button aria-pressed=${basis.value === value} title=${title}
-    data-testid=${`basis-${value}`} onClick=${() => (basis.value = value)}>${text}</button>`;
+  const choice = (value, text, title) => html`<button aria-pressed=${shown === value} title=${title}
+    disabled=${value === "memory" && !associates.value} data-testid=${`basis-${value}`} onClick=${() => (basis.value = value)}>${text}</button>`;
   return html`<div class="segments" role="group" aria-label="Basis">
     ${choice("memory", "Associations", "Rows are what is asked, columns the answers")}
     ${choice("raw", "Entries", "The entries of the matrix")}</div>`;
@@ -62,7 +63,6 @@ export function Wall() {
   return html`<${Panel} name="wall" title="Memories" tools=${html`<${Basis} /><${Difference} /><${Scale} />`}>
     <div class="wall">${wall.value.map((p) => html`<${Memory} key=${p.name} picture=${p} large=${large.value === p.name}
       enlarge=${() => (large.value = large.value === p.name ? "" : p.name)} />`)}</div>
-    ${!wall.value.length && html`<p class="hint">${about.value
-      ? "This run has no associations to show; see its entries." : "Waiting for the run."}</p>`}
+    ${!wall.value.length && html`<p class="hint">${about.value ? "This run has no matrices to show." : "Waiting for the run."}</p>`}
   <//>`;
 }

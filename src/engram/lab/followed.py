@@ -141,7 +141,9 @@ def columns_of(spec: Train) -> list[dict[str, str]]:
     found = [{"name": "loss", "title": "loss", "group": "loss"}] if len(read) > 1 else []
     for kind in ("loss", "accuracy"):
         found += [{"name": f"{kind}.{g}", "title": f"{kind} {groups.get(g, g)}", "group": kind} for g in read]
-    return found + [{"name": name, "title": title, "group": "recall"} for name, title in MEMORIES.items()]
+    there = pictures.memory_names(spec)
+    recalls = {column: title for column, title in MEMORIES.items() if column.split(".")[1] in there}
+    return found + [{"name": name, "title": title, "group": "recall"} for name, title in recalls.items()]
 
 
 def events_of(spec: Train) -> list[dict[str, Any]]:

@@ -48,11 +48,12 @@ def catalogue(spec: Train) -> list[dict[str, Any]]:
     marks = marks_of(spec) or [str(i) for i in range(spec.task.N)]
     places = {"W_K1": ([str(t) for t in range(2, spec.task.T + 1)], [str(s) for s in range(1, spec.task.T)])}
     found = []
-    for name in _memory_names(spec):
+    for name in memory_names(spec):
         title, asks, answers = MEMORIES[name]
         rows, columns = places.get(name, (marks, marks))
         found.append(_entry(f"memory:{name}", title, asks, answers, rows, columns, name != "W_F"))
-    found += [_entry(f"raw:{name}", f"{name}, entries", "row", "column") for name in spec.plan.trained]
+    trained = [name for name in dict.fromkeys([*memory_names(spec), *spec.plan.trained]) if name in spec.plan.trained]
+    found += [_entry(f"raw:{name}", f"{name}, entries", "row", "column") for name in trained]
     return found + [
         _entry(f"attention:{i}.{h}", f"Layer {i}, head {h}", "current token", "attends to") for i, h in heads_of(spec)
     ]
@@ -71,7 +72,7 @@ def _entry(
     return {"name": name, "title": title, "asks": asks, "answers": answers} | places
 
 
-def _memory_names(spec: Train) -> list[str]:
+def memory_names(spec: Train) -> list[str]:
     names = ["W_O2", "W_K2", "W_K1"] if two_layers(spec.model) else []
     linear = isinstance(spec.model, Simplified | Transformer) and any(n.startswith("W_F") for n in spec.model.names)
     return [*names, *(["W_F"] if linear else [])]

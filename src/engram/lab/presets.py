@@ -6,6 +6,7 @@ from typing import Any
 
 from engram import experiments
 from engram.errors import EngramError, did_you_mean
+from engram.models import Transformer
 from engram.records import Train
 from engram.records.record import walk
 from engram.records.settings import with_settings
@@ -26,6 +27,7 @@ FIELDS = (
     "plan.optimiser.momentum",
 )
 CHOICES = {"task.triggers": ["random", "fixed"], "task.outputs": ["uniform", "bigram"]}
+SILENT = ("seed", "plan.trained", "plan.at_end", "plan.attention_every")  # follow from others, or change no number
 CHANGE = ("plan.optimiser.lr", "plan.batch", "task.K", "task.triggers", "task.outputs")
 
 
@@ -42,10 +44,23 @@ def presets() -> Mapping[str, Train]:
 
 
 def listed() -> list[dict[str, Any]]:
-    return [
-        {"name": name, "about": experiments.find(name.split()[0]).about, "fields": fields_of(spec)}
-        for name, spec in presets().items()
-    ]
+    return [{"name": name, "about": _about(name), "fields": fields_of(spec)} for name, spec in presets().items()]
+
+
+def _about(name: str) -> str:
+    """What the experiment is about, and what tells this training from its others."""
+    about = experiments.find(name.split()[0]).about
+    others = [_telling(spec) for other, spec in presets().items() if other.split()[0] == name.split()[0]]
+    mine = _telling(presets()[name])
+    own = [f"{field} = {value}" for field, value in mine.items() if any(o.get(field) != value for o in others)]
+    return f"{about} Here: {', '.join(own)}." if own else about
+
+
+def _telling(spec: Train) -> dict[str, str]:
+    """Fields that a person would tell a training by."""
+    layers = {"layers": str(len(spec.model.layers))} if isinstance(spec.model, Transformer) else {}
+    rest = {field: str(value) for field, value in walk(spec) if not field.startswith(("model.layers", *SILENT))}
+    return layers | rest
 
 
 def fields_of(spec: Train, names: tuple[str, ...] = FIELDS) -> list[dict[str, Any]]:

@@ -156,10 +156,22 @@ def frame(header: dict[str, Any], values: np.ndarray, dtype: str = "u8") -> byte
     about = header | {"v": VERSION, "shape": values.shape, "dtype": dtype}
     if dtype == "u8":
         finite = np.isfinite(values)
-        lo, hi = (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
+        lo, hi = _ends(values[finite])
         scaled = (np.where(finite, values, lo) - lo) * (255 / (hi - lo) if hi > lo else 0)
         about |= {"lo": lo, "hi": hi}
         values = np.rint(scaled).astype(np.uint8)
     text = json.dumps(about, allow_nan=False).encode()
     text += b" " * (-len(text) % 4)
     return struct.pack("<I", len(text)) + text + values.tobytes()
+
+
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    """What 0 and 255 stand for. A zero between them is met exactly: nothing must not look like something."""
+    if not values.size:
+        return 0.0, 0.0
+    lo, hi = float(values.min()), float(values.max())
+    if not lo < 0 < hi:
+        return lo, hi
+    zero = min(254, max(1, round(-lo * 255 / (hi - lo))))
+    unit = max(-lo / zero, hi / (255 - zero))
+    return -zero * unit, (255 - zero) * unit

@@ -62,7 +62,7 @@ def check(spec: "Train") -> None:
     now, quiet = spec.model_copy(update={"events": ()}), frozenset[Head]()
     for i, event in enumerate(spec.events):
         if event.step > spec.steps:
-            raise ValueError(f"events.{i}: at: step {event.step} is behind the end, {spec.steps}")
+            raise ValueError(f"events.{i}: at: step {event.step} is beyond the end, {spec.steps}")
         try:
             _suits(now, event, quiet)
             now, quiet = _steered(now, event), _quieted(quiet, event)

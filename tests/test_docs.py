@@ -28,7 +28,9 @@ def test_every_path_in_a_document_exists(document: str) -> None:
 
 
 def test_python_of_the_readme_runs(home: Path) -> None:
-    for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
         exec(compile(block, "README.md", "exec"), {})
 
 

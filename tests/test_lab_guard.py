@@ -79,7 +79,7 @@ MALFORMED = st.one_of(
     ).map(json.dumps),
     st.fixed_dictionaries(
         {
-            "t": st.sampled_from(["view", "cell", "sequence", "runs", "control", "intervene", "x"])
+            "t": st.sampled_from(["view", "cell", "sequence", "tokens", "runs", "control", "intervene", "x"])
         },  # a start may be right
         optional={
             name: st.none() | st.integers() | st.text(max_size=12) | st.lists(st.integers(-9, 9), max_size=3)

@@ -4,6 +4,7 @@ Answer sets of different relations are disjoint. The answers of relation r come 
 """
 
 import csv
+from abc import abstractmethod
 from collections.abc import Iterable
 from functools import lru_cache
 from math import isqrt
@@ -34,8 +35,9 @@ class FactTask(Value):
     T: Annotated[int, Field(ge=4, le=2**20)] = 32
     noise: Count | None = None
 
+    @abstractmethod
     def _book(self, seed: int) -> Book:
-        raise NotImplementedError
+        """The facts of this task."""
 
     def book(self, seed: int) -> Book:
         return _kept(self, seed)  # type: ignore[arg-type]  # frozen, so it has a hash

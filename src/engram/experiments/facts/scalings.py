@@ -18,7 +18,9 @@ from engram.records import Claim, Measure, Record, Search
 from engram.tasks.facts import FactsOfSize
 
 TIMES = "quick 4 min a seed, paper 15 min a seed on 2 cores"
-CLAIMS = {"facts.subset": "To store a subset of all facts takes the parameters for that subset only."}
+CLAIMS = {
+    "facts.subset": "To store a subset of all facts takes parameters for that subset rather than for the whole table."
+}
 SEEDS = {"quick": 3, "paper": 3}
 WIDTHS = {"smoke": (8,), "quick": (16, 22), "paper": (16, 22)}
 NAMES = {
@@ -57,8 +59,8 @@ def by_scaling(records: Sequence[Record]) -> dict[str, Stored]:
 def claims(records: Sequence[Record]) -> Iterator[Claim]:
     found, id = by_scaling(records), "facts.subset"
     pairs = [pair for p, facts in found["subset"].items() for pair in zip(facts, found["R=S"][p], strict=True)]
-    label = "facts of a table twice as large, over those of a full table in the same model, by width and seed"
-    measure = Measure.over_seeds(label, [subset / full for subset, full in pairs], low=0.5)  # half: pairs would count
+    label = "facts of a table twice as large over those of a full one, by width and seed (0.5: all pairs count)"
+    measure = Measure.over_seeds(label, [subset / full for subset, full in pairs], low=0.5)
     yield Claim(id, CLAIMS[id], SOURCE, (measure,))
 
 

@@ -145,3 +145,19 @@ def test_a_follower_sees_a_run_that_was_cut_back(tmp_path: Path) -> None:
     rows.write_text('{"step": 0}\n{"step": 1, "new": 1}\n')
     follower.poll()
     assert follower.rows == [{"step": 0}, {"step": 1, "new": 1}]
+
+
+def test_what_was_made_for_an_older_view_does_not_count_as_sent(page: Page) -> None:
+    """A page drops it: all pictures of the newest view come with a tick of that view."""
+    run = page.start()
+    page.finish(run)
+    pictures = ["memory:W_O2", "memory:W_K2", "memory:W_K1", "attention:1.1", "attention:2.1"]
+    for step in range(1, 40):
+        for serial in (2 * step, 2 * step + 1):
+            page.say("view", run=run, step=step, pictures=pictures, serial=serial)
+            time.sleep(0.002 * (step % 8))  # at one moment or another of what is made for the first
+        shown: list[str] = []
+        while sorted(shown) != sorted(pictures):
+            before = len(page.frames)
+            serial = page.hear("tick", timeout=5)["serial"]
+            shown += [header["picture"] for header, _ in page.frames[before:]] if serial == 2 * step + 1 else []

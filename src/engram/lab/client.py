@@ -21,6 +21,17 @@ MOST_AT_ONCE = 64  # questions of a page that have no answer yet
 Message = dict[str, Any]
 
 
+class Sent(dict[tuple[str, str], Any]):
+    """The last of each kind that was made for a view; what is still made for an older view is booked with that one."""
+
+    def unless(self, kind: tuple[str, str], key: Any, content: Made) -> Made | None:
+        """What was made, unless it is what was sent last of this kind."""
+        if self.get(kind) == key:
+            return None
+        self[kind] = key
+        return content
+
+
 class Client:
     """Listens (`serve`), answers questions, and tells what is new of the view (`pump`)."""
 
@@ -28,7 +39,7 @@ class Client:
         self.lab, self.ws = lab, socket
         self.view: View | None = None
         self.changed = asyncio.Event()
-        self._sent: dict[Any, Any] = {}  # the last of each kind
+        self._sent = Sent()
         self._rows: dict[str, int] = {}  # rows sent, by run
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -69,7 +80,8 @@ class Client:
     def look_at(self, view: View) -> None:
         """A page takes in only pictures of the view it has sent last, so those sent before are forgotten."""
         same = self.view is not None and self.view.run == view.run
-        self._sent = {kind: what for kind, what in self._sent.items() if same and kind[0] in ("about", "state")}
+        before = list(self._sent.items())  # a thread may be writing there
+        self._sent = Sent({kind: what for kind, what in before if same and kind[0] in ("about", "state")})
         self._rows = {run: min(have, self._rows.get(run, have)) for run, have in view.rows_from.items()} | {
             run: sent for run, sent in self._rows.items() if run not in view.rows_from
         }
@@ -130,15 +142,16 @@ class Client:
 
     async def refresh(self, view: View) -> None:
         """Rows, state, pictures and predictions of one moment; a page draws once for all that a tick ends."""
-        messages = await self._tried("news", self.news, view) or []
+        sent = self._sent
+        messages = await self._tried(sent, "news", self.news, view) or []
         if view.step is None:
             self.lab.watch(view.hz)
         pictures = list[bytes]()
-        step = await self._tried("step", self.step, view)
+        step = await self._tried(sent, "step", self.step, view)
         if step is not None:
-            made = [await self._tried(n, self.picture, view, step, n) for n in view.pictures if self.view is view]
+            made = [await self._tried(sent, n, self.picture, view, step, n) for n in view.pictures if self.view is view]
             pictures += filter(None, made)
-            reading = await self._tried("reading", self.reading, view, step) if view.reads else None
+            reading = await self._tried(sent, "reading", self.reading, view, step) if view.reads else None
             messages += [reading] if reading else []
         for message in messages:
             await self.ws.send_text(message)
@@ -147,59 +160,51 @@ class Client:
         if messages or pictures:
             await self.send({"t": "tick", "serial": view.serial})
 
-    async def _tried(self, kind: str, work: Callable[..., Any], *arguments: Any) -> Any:
+    async def _tried(self, sent: Sent, kind: str, work: Callable[..., Any], *arguments: Any) -> Any:
         """A bug or a broken run is told once, and does not end the connection."""
         try:
-            return await self.lab.thread(work, *arguments)
+            return await self.lab.thread(work, sent, *arguments)
         except NoWeights:
             return None
         except Exception as error:
             told = {"t": "error", "message": explain_crash(error)}
-            if self._unsent(("error", kind), told, told):
+            if sent.unless(("error", kind), told, told):
                 await self.send(told)
             return None
 
-    def news(self, view: View) -> list[str]:
+    def news(self, sent: Sent, view: View) -> list[str]:
         """About the runs, their rows, and the state of the one that is looked at."""
         hub, found = self.lab.hub, list[Message | None]()
         run = hub.seen(view.run)
         for name in dict.fromkeys((view.run, *view.also)):
-            found += self._news_of(name)
+            found += self._news_of(sent, name)
         now = run.now(hub.trainer())
-        found += [self._unsent(("state", ""), now, now)]
+        found += [sent.unless(("state", ""), now, now)]
         return [json.dumps(message, allow_nan=False) for message in found if message]
 
-    def _news_of(self, name: str) -> list[Message | None]:
+    def _news_of(self, sent: Sent, name: str) -> list[Message | None]:
         """What cannot be read is told once; the rest is shown."""
         try:
             run = self.lab.hub.seen(name)
-            about = None if ("about", name) in self._sent else run.about
+            about = sent.unless(("about", name), True, run.about)
         except EngramError as error:
             told = {"t": "error", "message": str(error)}
-            return [self._unsent(("error", name), told, told)]
+            return [sent.unless(("error", name), told, told)]
         rows = run.rows(min(self._rows.get(name, 0), len(run.follower.rows)))
-        self._sent["about", name] = True
         self._rows[name] = len(run.follower.rows)
         wrong = {"t": "error", "message": run.wrong} if run.wrong else None
-        return [about, rows, self._unsent(("error", name), wrong, wrong)]
+        return [about, rows, sent.unless(("error", name), wrong, wrong)]
 
-    def step(self, view: View) -> int:
+    def step(self, sent: Sent, view: View) -> int:
         """The step whose weights are shown."""
         return self.lab.hub.run(view.run).follower.stored_step(view.step)
 
-    def picture(self, view: View, step: int, name: str) -> bytes | None:
-        return self._unsent(("picture", name), *self.lab.hub.frame(view, name, step))
+    def picture(self, sent: Sent, view: View, step: int, name: str) -> bytes | None:
+        return sent.unless(("picture", name), *self.lab.hub.frame(view, name, step))
 
-    def reading(self, view: View, step: int) -> str | None:
-        found = self._unsent(("reading", ""), *self.lab.hub.reading(view, step))
+    def reading(self, sent: Sent, view: View, step: int) -> str | None:
+        found = sent.unless(("reading", ""), *self.lab.hub.reading(view, step))
         return None if found is None else json.dumps(found, allow_nan=False)
-
-    def _unsent(self, kind: tuple[str, str], key: Any, content: Made) -> Made | None:
-        """What was made, unless it is what was sent last of this kind."""
-        if self._sent.get(kind) == key:
-            return None
-        self._sent[kind] = key
-        return content
 
 
 def _to_next_tick(hz: float) -> float:

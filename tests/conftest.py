@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests run side by side: threads that wait must not spin
 install_import_hook("engram", "typecheck.check")
 
 import pytest  # noqa: E402

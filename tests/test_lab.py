@@ -62,8 +62,8 @@ def test_a_frozen_matrix_stops_and_both_branches_are_there(page: Page, home: Pat
 
 def test_ten_interventions_at_random_steps_are_replayed_to_the_byte(page: Page, home: Path) -> None:
     """Now, later, and in the past; and in the middle of it the trainer is killed."""
-    run = page.start(**{"plan.steps": 400})
-    page.ask("control", op="limit", value=100)
+    run = page.start(**{"plan.steps": 200})
+    page.ask("control", op="limit", value=50)
     rng = np.random.default_rng(0)
     events = [
         ("freeze", {"matrix": "W_O2"}, None),
@@ -79,15 +79,15 @@ def test_ten_interventions_at_random_steps_are_replayed_to_the_byte(page: Page, 
     ]
     for i, (kind, fields, when) in enumerate(events):
         page.until(run, len(Record(home / run).rows) + int(rng.integers(1, 5)))
-        last = max((event.step for event in Record(home / run).train.events if event.step < 390), default=0)
-        at = {None: None, "later": 390, "before": last + 1}[when]
+        last = max((event.step for event in Record(home / run).train.events if event.step < 190), default=0)
+        at = {None: None, "later": 190, "before": last + 1}[when]
         answer = page.ask("intervene", run=run, kind=kind, fields=fields, at=at)
         assert answer["ok"], answer
         run = answer["run"]
         if i == 5:
             kill_the_trainer(home)
             assert page.ask("start", run=run)["ok"]
-            page.ask("control", op="limit", value=100)
+            page.ask("control", op="limit", value=50)
     page.ask("control", op="limit", value=0)
     page.finish(run)
     record = Record(home / run)

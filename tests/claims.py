@@ -3,9 +3,9 @@
 from types import ModuleType
 from typing import Any
 
-from engram.experiments import Experiment
-from engram.ledger import Entry
-from engram.records import Claim, Measure
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Experiment
+from engram.claims.ledger import Entry
 
 NASTY = 'It says <b>"1 & 2"</b> of | and *</script><script>document.title = "broken"</script>.'
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
 from engram.learning import SGD, Plan  # noqa: E402
 from engram.models import Simplified  # noqa: E402
-from engram.records import Train  # noqa: E402
+from engram.specs import Train  # noqa: E402
 from engram.tasks import Bigram  # noqa: E402
 from lab import Page, Served, served  # noqa: E402
 

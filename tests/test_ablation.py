@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from torch.nn.functional import layer_norm
 
 from engram.errors import EngramError
-from engram.execute import execute
 from engram.learning import SGD, Plan
 from engram.learning.reference import gradients
 from engram.models import Layer, Model, Simplified, Transformer, Weights
 from engram.probes.edges import effects, previous_edges
-from engram.records import Train
+from engram.run.execute import execute
+from engram.specs import Train
 from engram.tasks import Bigram
 
 SHORT = Bigram(K=3, T=32, no_repeat=True)

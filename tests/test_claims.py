@@ -5,8 +5,8 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from engram.records import Claim, Measure, decide
-from engram.records.claim import t_interval
+from engram.claims import Claim, Measure, decide
+from engram.claims.claim import t_interval
 
 
 @pytest.mark.parametrize(

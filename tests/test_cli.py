@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from engram.cli import main
-from engram.execute import execute
+from engram.cli.main import main
 from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
-from engram.records import Record, Train
+from engram.records import Record
 from engram.records.shelf import all_records, being_written
-from engram.records.spec import run_id
+from engram.run.execute import execute
 from engram.show.report import report
+from engram.specs import Train
+from engram.specs.spec import run_id
 from engram.tasks import Bigram
 
 SMOKE = ["run", "birth.joint", "--scale", "smoke"]
@@ -59,7 +60,7 @@ def test_run_answers_with_claims_records_and_figures(home: Path, capsys: pytest.
 ONE_RUN = """
 import sys, torch
 from pathlib import Path
-from engram.execute import execute
+from engram.run.execute import execute
 from engram.experiments import find
 torch.set_num_threads(1)
 execute(find("birth.joint").specs("smoke", [int(sys.argv[1])])[0], Path(sys.argv[2]))
@@ -156,11 +157,11 @@ def test_birth_at_smoke_size_tells_its_story(
 BAD = [
     (["run", "birth.jont"], "did you mean birth.joint?"),
     (["run", "./nothing.py"], "cannot read nothing.py"),
-    (["run", "birth.joint", "--scale", "huge"], "allowed are smoke, quick, paper"),
+    (["run", "birth.joint", "--scale", "huge"], "the allowed scales are smoke, quick, paper"),
     (["run", "birth.joint", "--seeds", "0"], "at least one seed"),
     (["run", "birth.joint", "--seeds", "many"], "whole number"),
     (["run", "birth.joint", "--seeds", "2.4"], "whole number"),
-    (["verify", "--scale", "huge"], "allowed are smoke, quick, paper"),
+    (["verify", "--scale", "huge"], "the allowed scales are smoke, quick, paper"),
     (["ledger", "--markdown", "--json"], "choose one"),
     ([*SMOKE, "--set", "task.revision=7"], "no field of a Spec"),
     ([*SMOKE, "--set", "task.corpus=latin.txt"], "not UTF-8"),
@@ -253,7 +254,7 @@ def test_unwritable_home(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 def test_help_and_version_come_without_torch() -> None:
-    code = "import sys; from engram.cli import app; app(['--help'], result_action='return_value'); "
+    code = "import sys; from engram.cli.main import app; app(['--help'], result_action='return_value'); "
     code += "assert not {'torch', 'numpy', 'matplotlib', 'pydantic'} & set(sys.modules), sorted(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from engram.claims.ledger import Index, ledger
 from engram.errors import EngramError, Interrupted
-from engram.execute import execute
 from engram.experiments import matching
-from engram.ledger import ledger
 from engram.models import Simplified
-from engram.records import Record, Train
+from engram.records import Record
 from engram.records.compare import diff
 from engram.records.pack import pack
 from engram.records.shelf import all_records, find, overview
+from engram.run.execute import execute
+from engram.specs import Train
 
 Tiny = Callable[..., Train]
 
@@ -61,7 +62,9 @@ def test_one_broken_record_does_not_take_down_the_others(tiny: Tiny, home: Path)
     states = [row["state"] for row in overview(home)]
     assert len(states) == 2
     assert any("unreadable" in state for state in states)
-    assert ledger(matching(()), [home]) is not None
+    found = Index.of([home])
+    assert ledger(matching(()), found)
+    assert [(broken.record, "unreadable" in broken.why) for broken in found.unreadable] == [(good.id, True)]
     with pytest.raises(EngramError, match=r"env.json is unreadable"):
         diff(bad, bad)
     assert bad.snapshot_steps == [0, 1, 2, 4, 6]
@@ -128,7 +131,7 @@ LIMIT = """
 import resource, runpy, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 sys.argv = ["engram", *sys.argv[2:]]
-from engram.cli import main
+from engram.cli.main import main
 main()
 """
 

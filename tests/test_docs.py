@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import engram
+from engram.claims.ledger import Index, ledger
 from engram.experiments import matching
-from engram.ledger import ledger, markdown
 from engram.records import Record
 from engram.records.files import COMMITTED
 from engram.records.shelf import all_records
+from engram.show.ledger_markdown import markdown
 from engram.show.ledger_page import page
 
 ROOT = Path(__file__).parent.parent
@@ -41,7 +42,7 @@ def test_sessions_of_the_readme_run() -> None:
 
 
 def test_commands_of_the_readme_are_known() -> None:
-    from engram.cli import app
+    from engram.cli.main import app
 
     for line in re.findall(r"^engram (.*?)(?:#.*)?$", README, flags=re.MULTILINE):
         app.parse_args(line.split(), exit_on_error=False, print_error=False)
@@ -62,11 +63,11 @@ def test_doctests() -> None:
 
 def test_ledgers_are_generated_from_committed_records() -> None:
     """Both files are those of `make ledger`, to the byte."""
-    entries = ledger(matching(()), [COMMITTED])
-    assert (ROOT / "LEDGER.md").read_text() == markdown(entries)
-    html = page(
-        [entry.to_json() for entry in entries], "the committed records", "engram ledger --html FILE --committed"
-    )
+    index = Index.of([COMMITTED])
+    assert index.unreadable == ()
+    claims = [entry.to_json() for entry in ledger(matching(()), index)]
+    assert (ROOT / "LEDGER.md").read_text() == markdown(claims)
+    html = page(claims, "the committed records", "engram ledger --html FILE --committed")
     assert (ROOT / "docs/ledger.html").read_text() == html
 
 

@@ -16,7 +16,7 @@ from engram.probes.attribution import attribution, preference, shares, through_W
 from engram.probes.diagonals import diagonals, strengths
 from engram.probes.edges import effects, masses, previous_edges, previous_masses, successor_edges
 from engram.probes.recall import answers_W_F, as_simplified, memories, two_layers
-from engram.records import Train
+from engram.specs import Train
 from engram.tasks import Batch, Bigram
 
 TASK = Bigram(K=5, T=64, no_repeat=True)

@@ -11,12 +11,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from engram import api
+from engram.claims.experiment import SCALES, Runs, Scale
+from engram.claims.ledger import entries_of
 from engram.errors import EngramError
-from engram.execute import execute
-from engram.experiments import SCALES, Scale, find, names
-from engram.ledger import entries_of
-from engram.records.spec import run_id
+from engram.experiments import find, names
+from engram.run.execute import execute
 from engram.show.save import drawn_data
+from engram.specs.spec import run_id
 
 MINE = Path(__file__).parent.parent / "examples" / "mine.py"
 GOLDEN = Path(__file__).parent / "golden_birth_joint.jsonl"
@@ -115,11 +116,10 @@ def test_integers_of_any_width_will_do(mine: Path, home: Path) -> None:
 def test_every_experiment_runs_at_smoke_scale_with_well_formed_claims(name: str, home: Path) -> None:
     """In this process, so that every annotation on the way is checked; with two seeds, and with one."""
     experiment = find(name)
-    specs = {seed: experiment.specs("smoke", [seed]) for seed in (0, 1)}
-    records = {seed: [execute(spec, home) for spec in of_seed] for seed, of_seed in specs.items()}
-    both = list({record.id: record for of_seed in records.values() for record in of_seed}.values())
-    for some in (records[0], both):
-        entries = entries_of(experiment, some, "smoke")
+    index = {run_id(spec): execute(spec, home) for spec in experiment.specs("smoke", [0, 1])}
+    one, both = (Runs.of(experiment.labelled("smoke", seeds), index, "smoke") for seeds in ([0], [0, 1]))
+    for runs in (one, both):
+        entries = entries_of(experiment, runs)
         assert [entry.id for entry in entries] == list(experiment.statements)
         assert json.dumps([entry.to_json() for entry in entries], allow_nan=False)
         for measure in (m for entry in entries if entry.claim for m in entry.claim.measures):
@@ -144,8 +144,9 @@ def whole_figure_is_in_its_data(figure: Figure) -> None:
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("scale", SCALES)
 def test_specs_of_every_scale_are_different(name: str, scale: Scale) -> None:
-    specs = find(name).specs(scale, [0, 1])
-    assert len({run_id(spec) for spec in specs}) == len(specs)
+    """Under a label no Spec comes twice; two labels may share one."""
+    for specs in find(name).labelled(scale, [0, 1]).values():
+        assert len({run_id(spec) for spec in specs}) == len(specs)
 
 
 def test_numbers_change_only_with_a_revision(home: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engram.learning.fact_construction import of_attention, of_mlp, scores
+from engram.laws.fact_construction import of_attention, of_mlp, scores
 from engram.models.fact_construct import attention_only, with_mlp
 from engram.tasks.facts import Facts
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from engram.errors import EngramError
-from engram.execute import execute
 from engram.learning import Adam, FreshBatch, Plan, fast_facts, reference
 from engram.learning.fast_facts import apart, flat, measured, trained
 from engram.models.factual import Factual
 from engram.native import kernel
-from engram.records import Search, Train
+from engram.run.execute import execute
+from engram.specs import Search, Train
 from engram.tasks import Association
 from engram.tasks.book import MISSING, Bags
 from engram.tasks.facts import Facts, FactsOfSize, OwnFacts

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from engram import api
 from engram.bench import suite
 from engram.bench.baselines import dense_step, sample_token_by_token
-from engram.cli import main
+from engram.cli.main import main
 from engram.errors import EngramError
 from engram.learning import SGD, Plan, choose_path, fast, reference
 from engram.models import Simplified

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.learning.denoising import trained
+from engram.laws.denoising import trained
 from engram.memory.hopfield import Degree, Hopfield, asynchronous, drive, energy, settle, synchronous
-from engram.records import Check
+from engram.specs import Check
 from engram.tasks.denoising import CASES, Clusters, Denoising, Sphere, Subspace
 from engram.theory.denoising import floors, linear_floor, linear_scale, subspace_floor
 from engram.theory.hopfield import bit_error, crossing, dense_law, exponential_rate, retrieval_overlap

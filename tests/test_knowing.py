@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from engram.cli import main
+from engram.api import edit_fact, learn_facts, see_fact
+from engram.cli.main import main
 from engram.errors import EngramError
-from engram.facts import edit_fact, learn_facts, see_fact
-from engram.knowing import Asked
+from engram.facts.ask import Asked
 from engram.models.fact_heads import LinearHead, SoftmaxHead
 from engram.models.factual import Factual
 from engram.records import Record

@@ -13,7 +13,7 @@ import pytest
 from websockets.sync.client import connect
 
 from engram.api import recheck
-from engram.cli import main
+from engram.cli.main import main
 from engram.lab.desk import Desk
 from engram.records import Record
 from lab import Page, Served, served
@@ -175,7 +175,7 @@ def _wait(done: object, seconds: float = 30) -> None:
 def test_a_run_outlives_its_server(tmp_path: Path) -> None:
     """The server is killed; training goes on to the end, and a new server shows it."""
     home = tmp_path / "runs"
-    code = "import sys; from engram.cli import main; main(sys.argv[1:])"
+    code = "import sys; from engram.cli.main import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "lab", "--no-browser", "--json"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"ENGRAM_HOME": str(home)}, text=True)
     assert server.stdout is not None

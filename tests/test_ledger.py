@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claims import CLAIMS, ENTRIES
+from claims import CLAIMS
 from engram import api
-from engram.cli import main
+from engram.claims.ledger import OTHER, PAPERS, TALKS, Entry, Index, missing_specs, paper_of
+from engram.cli.main import main
 from engram.experiments import find, names
-from engram.ledger import OTHER, PAPERS, TALKS, Entry, markdown, missing_specs, paper_of
 from engram.records.files import COMMITTED
 from engram.show.claims import STATES, state, tally
+from engram.show.ledger_markdown import markdown
 from engram.show.ledger_page import page, plot
 
 
@@ -41,7 +42,7 @@ def test_the_paper_is_the_one_that_the_source_names_first() -> None:
 
 
 def test_each_claim_has_one_state_and_says_why() -> None:
-    html, text = page(CLAIMS), markdown(ENTRIES)
+    html, text = page(CLAIMS), markdown(CLAIMS)
     said = "agrees disagrees missing stale inconclusive inconclusive"
     assert [state(claim) for claim in CLAIMS] == said.split()
     assert tally(CLAIMS) == {"agrees": 1, "disagrees": 1, "inconclusive": 2, "stale": 1, "missing": 1}
@@ -63,7 +64,7 @@ def test_page_is_one_file_without_addresses_or_clock() -> None:
 
 def test_markdown_tables_keep_their_columns() -> None:
     """A bar in a name may not open a new cell; counts of papers add up to all."""
-    lines = markdown(ENTRIES).splitlines()
+    lines = markdown(CLAIMS).splitlines()
     widths = {len(re.split(r"(?<!\\)\|", line)) - 2 for line in lines if line.startswith("|")}
     assert widths == {6, 2 + len(STATES)}
     table = [line for line in lines if line.startswith("|")][2 : 3 + len({claim["paper"] for claim in CLAIMS})]
@@ -131,8 +132,8 @@ def test_verify_runs_what_has_no_record(
 
 
 def test_specs_that_experiments_share_are_missing_once() -> None:
-    shared = missing_specs([find("birth.fig4-left"), find("birth.fig5")], "quick", [])
-    assert shared == missing_specs([find("birth.fig4-left")], "quick", [])
+    shared = missing_specs([find("birth.fig4-left"), find("birth.fig5")], "quick", Index({}))
+    assert shared == missing_specs([find("birth.fig4-left")], "quick", Index({}))
     assert len(shared) == 5 * find("birth.fig5").least_seeds("quick") + 5
 
 

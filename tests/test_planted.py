@@ -8,7 +8,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from engram.execute import execute
+from engram.claims.readings import capacity
 from engram.learning import planted_steps
 from engram.learning.planted_steps import (
     Directions,
@@ -23,8 +23,8 @@ from engram.learning.planted_steps import (
 )
 from engram.models.one_head import OneHead
 from engram.models.stores import Outer
-from engram.records import Search
-from engram.records.readings import capacity
+from engram.run.execute import execute
+from engram.specs import Search
 from engram.tasks import Association
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from engram.errors import EngramError
-from engram.execute import execute
 from engram.learning import Plan
 from engram.learning.reference import gradients
 from engram.models import Layer, Simplified, Transformer
 from engram.probes.attribution import preference, shares
 from engram.probes.diagonals import diagonals
 from engram.probes.edges import masses
-from engram.probing import LOOKS, TEST_SEQUENCES, unseen
-from engram.records import Train
-from engram.records.encode import build, decode, digest_of, encode
-from engram.records.settings import with_settings
+from engram.run.execute import execute
+from engram.run.probing import LOOKS, TEST_SEQUENCES, unseen
+from engram.specs import Train
+from engram.specs.encode import build, decode, digest_of, encode
+from engram.specs.settings import with_settings
 from engram.tasks import Batch, Bigram
 from engram.values import Value
 

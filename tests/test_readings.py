@@ -10,17 +10,20 @@ import numpy as np
 import pytest
 
 from engram import api
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Runs
+from engram.claims.ledger import Entry, Index, entries_of, ledger
+from engram.claims.readings import birth, fallen, late_mean, mean_between, mean_difference, reached, value_at
 from engram.errors import EngramError
 from engram.experiments import find
 from engram.experiments.birth import fig3, fig4_left, fig5, fig8, fig10, joint, split
-from engram.ledger import Entry, entries_of, ledger
-from engram.records import Check, Claim, Measure, Record, Spec
-from engram.records.encode import encode
+from engram.records import Record
 from engram.records.files import line_of, sha256
-from engram.records.readings import birth, fallen, late_mean, mean_between, mean_difference, reached, value_at
-from engram.records.settings import all_with_settings, parse_settings
 from engram.records.shelf import all_records
-from engram.records.spec import run_id
+from engram.specs import Check, Spec
+from engram.specs.encode import encode
+from engram.specs.settings import all_with_settings, parse_settings
+from engram.specs.spec import run_id
 
 
 def record_of(home: Path, seed: int, curves: dict[str, list[float]]) -> Record:
@@ -96,11 +99,13 @@ def test_a_diverged_seed_does_not_leave_the_mean_unseen(home: Path, monkeypatch:
     for seed in range(6):
         joint_record(home, seed, 2, 5, 6)
     experiment = find("birth.joint")
-    assert {entry.verdict for entry in ledger([experiment], [home]) if entry.id == "birth.output-first"} == {"agrees"}
+    assert {entry.verdict for entry in ledger([experiment], Index.of([home])) if entry.id == "birth.output-first"} == {
+        "agrees"
+    }
     sixth = next(record for record in all_records(home) if "-s5-" in record.id)
     digest = sixth.folder / "digest.json"
     digest.write_text(digest.read_text().replace("finished", "the loss is not finite at step 9"))
-    entries = {entry.id: entry for entry in ledger([experiment], [home])}
+    entries = {entry.id: entry for entry in ledger([experiment], Index.of([home]))}
     assert entries["birth.output-first"].diverged == (5,)
     assert entries["birth.output-first"].verdict == "inconclusive"
     with pytest.raises(EngramError, match="not finite at step 9"):
@@ -126,7 +131,7 @@ def test_a_stale_record_is_said_to_be_stale(home: Path, monkeypatch: pytest.Monk
     record = joint_record(home, 0, 2, 5, 6)
     monkeypatch.setattr(type(record.train.model), "revision", 2)
     stale = Record(record.folder)
-    assert all(entry.stale for entry in entries_of(find("birth.joint"), [stale], "smoke"))
+    assert all(entry.stale for entry in entries_of(find("birth.joint"), Runs({None: [stale]}, "smoke")))
 
 
 def test_first_steps_above_and_below(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engram.learning import orders
-from engram.learning.orders import MEMORIES, ORDERS
-from engram.learning.real_steps import gradient, sharpened, stepped, tables, zeros
-from engram.learning.steps import Embedded, sampled, step_output, step_trigger
+from engram.laws import orders
+from engram.laws.orders import MEMORIES, ORDERS
+from engram.laws.real_steps import gradient, sharpened, stepped, tables, zeros
+from engram.laws.steps import Embedded, sampled, step_output, step_trigger
 from engram.models import Simplified
 from engram.tasks import Bigram
 from engram.tasks.second_visit import SecondVisit

@@ -15,20 +15,21 @@ import pytest
 import torch
 from filelock import FileLock
 
-from engram import execute as execute_module
 from engram.errors import EngramError, Interrupted
-from engram.execute import execute
 from engram.models import Layer, Simplified, Transformer
 from engram.probes.recall import answers_W_F, kl_W_F, recall, scores_W_K2
-from engram.records import Record, Train
+from engram.records import Record
 from engram.records import writer as writer_module
 from engram.records.bundle import bundle
 from engram.records.compare import diff, first_mismatch
-from engram.records.encode import encode
 from engram.records.files import line_of
 from engram.records.record import walk
-from engram.records.settings import with_settings
 from engram.records.shelf import all_records, find, overview, remove
+from engram.run import execute as execute_module
+from engram.run.execute import execute
+from engram.specs import Train
+from engram.specs.encode import encode
+from engram.specs.settings import with_settings
 from engram.tasks import Batch, Bigram
 
 Tiny = Callable[..., Train]
@@ -39,9 +40,9 @@ import torch
 torch.set_num_threads(1)
 from engram.records import writer
 writer.SECONDS_BETWEEN_STATES = float(sys.argv[3])
-from engram import execute as execute_module
-from engram.execute import execute
-from engram.records.encode import decode
+from engram.run import execute as execute_module
+from engram.run.execute import execute
+from engram.specs.encode import decode
 execute(decode(json.loads(sys.argv[1])), Path(sys.argv[2]))
 """
 

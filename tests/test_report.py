@@ -10,15 +10,16 @@ from playwright.sync_api import Browser
 
 from engram import api
 from engram.errors import Interrupted
-from engram.execute import execute
 from engram.experiments import find
 from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
-from engram.records import Record, Train
+from engram.records import Record
 from engram.records.shelf import all_records
+from engram.run.execute import execute
 from engram.show.gallery import NAMES, gallery
 from engram.show.plots import curves, describe
 from engram.show.report import report
+from engram.specs import Train
 from engram.tasks import Bigram
 
 

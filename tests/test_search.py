@@ -9,22 +9,23 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engram.claims.fits import power_law, through_points
+from engram.claims.readings import capacity
 from engram.engines.worker import Worker
 from engram.errors import EngramError, Interrupted
-from engram.execute import execute, search_rows
 from engram.learning import Adam, FullBatch, fast_stores, stores
 from engram.learning.bisection import MOST, bisection
 from engram.memory.rules import targets
 from engram.models.stores import Features, LinearMap, Outer, OuterLowRank, Tangent, TwoLayer, Written, lecun
 from engram.models.trace import Weights
 from engram.native import kernel
-from engram.records import Check, Record, Search
-from engram.records.encode import decode, digest_of, encode
-from engram.records.fits import power_law, through_points
-from engram.records.readings import capacity
-from engram.records.spec import run_id
+from engram.records import Record
+from engram.run.execute import execute, search_rows
 from engram.show.report import report
 from engram.show.tables import number
+from engram.specs import Check, Search
+from engram.specs.encode import decode, digest_of, encode
+from engram.specs.spec import run_id
 from engram.tasks import Association
 from engram.tasks.association import Problem
 

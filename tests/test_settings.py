@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from engram import api
+from engram.claims.experiment import unique
 from engram.errors import EngramError
 from engram.experiments import find
 from engram.models import Layer, Transformer
-from engram.records import Check, Spec, Train
-from engram.records.settings import all_with_settings, with_settings
 from engram.records.shelf import all_records
+from engram.specs import Check, Spec, Train
+from engram.specs.settings import all_with_settings, with_settings
 
 
 def test_whole_numbers_count_into_tuples(tiny: Callable[..., Train]) -> None:
@@ -55,7 +56,7 @@ def test_a_setting_goes_to_the_specs_that_have_its_field(tiny: Callable[..., Tra
 
 def test_a_setting_that_only_some_runs_have(home: Path) -> None:
     """Trainings beside Checks: plan.steps is for the first, and what none has is refused before anything runs."""
-    specs = api.specs_of(find("birth.fig2"), "smoke", 1, {"plan.steps": 5})
+    specs = unique(api.labelled_specs(find("birth.fig2"), "smoke", 1, {"plan.steps": 5}))
     assert [spec.steps for spec in specs] == [5, 5, 5, 5, 16, 16]
     with pytest.raises(EngramError, match=r"^plan\.stps: no such field in Plan; did you mean steps\?"):
         api.run("birth.fig2", "smoke", settings={"plan.stps": 5})

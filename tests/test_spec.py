@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError, field_validator
 
 from engram.errors import EngramError
-from engram.execute import execute
 from engram.learning import SGD, Adam, Plan
 from engram.models import Simplified, Transformer
-from engram.records import Check, Train
-from engram.records.encode import build, decode, digest_of, encode, explain
-from engram.records.settings import parse_settings, with_settings
-from engram.records.spec import run_id
+from engram.run.execute import execute
+from engram.specs import Check, Train
+from engram.specs.encode import build, decode, digest_of, encode, explain
+from engram.specs.settings import parse_settings, with_settings
+from engram.specs.spec import run_id
 from engram.tasks import Bigram
 from engram.values import Value
 

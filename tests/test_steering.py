@@ -7,14 +7,15 @@ import pytest
 import torch
 
 from engram.errors import EngramError, Interrupted
-from engram.execute import execute, fresh_rows, path_of
 from engram.learning import SGD, Adam, Plan
-from engram.learning.events import Ablate, AnyEvent, Change, Freeze, Noise, Reset, Restore, Truncate, Unfreeze
 from engram.models import Layer, Simplified, Transformer
-from engram.records import Record, Train
-from engram.records.encode import build
+from engram.records import Record
 from engram.records.fork import fork, steered
-from engram.records.spec import run_id
+from engram.run.execute import execute, fresh_rows, path_of
+from engram.specs import Train
+from engram.specs.encode import build
+from engram.specs.events import Ablate, AnyEvent, Change, Freeze, Noise, Reset, Restore, Truncate, Unfreeze
+from engram.specs.spec import run_id
 from engram.tasks import Bigram
 
 STEPS = 14

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from engram.learning.steps import (
+from engram.laws.steps import (
     Embedded,
     accuracy,
     recalls,

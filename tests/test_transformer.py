@@ -10,16 +10,17 @@ import torch
 from torch.nn.functional import cross_entropy, layer_norm, scaled_dot_product_attention
 
 from engram.errors import EngramError, Interrupted
-from engram.execute import execute
 from engram.learning import Adam, Plan, choose_path
 from engram.learning.reference import TOKENS_AT_ONCE, gradients
 from engram.models import Layer, Simplified, Transformer, Weights
 from engram.models.trace import Architecture, Trace
-from engram.records import Record, Train
-from engram.records.encode import build
-from engram.records.settings import with_settings
+from engram.records import Record
 from engram.records.shelf import find
-from engram.records.spec import run_id
+from engram.run.execute import execute
+from engram.specs import Train
+from engram.specs.encode import build
+from engram.specs.settings import with_settings
+from engram.specs.spec import run_id
 from engram.tasks import Bigram
 
 TASK = Bigram(K=3, T=24)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engram.api import load, run
+    from engram.claims import Claim, Measure
     from engram.errors import EngramError
     from engram.learning import SGD, Adam, FullBatch, Plan
     from engram.memory import Hopfield, Linear
     from engram.models import Simplified
-    from engram.records import Check, Claim, Measure, Record, Search, Train
+    from engram.records import Record
+    from engram.specs import Check, Search, Train
     from engram.tasks import Association, Batch, Bigram
     from engram.values import Value, generator
 
@@ -25,7 +27,9 @@ _HOME = {
     "engram.learning": ("SGD", "Adam", "FullBatch", "Plan"),
     "engram.memory": ("Hopfield", "Linear"),
     "engram.models": ("Simplified",),
-    "engram.records": ("Check", "Claim", "Measure", "Record", "Search", "Train"),
+    "engram.claims": ("Claim", "Measure"),
+    "engram.records": ("Record",),
+    "engram.specs": ("Check", "Search", "Train"),
     "engram.tasks": ("Association", "Batch", "Bigram"),
     "engram.errors": ("EngramError",),
     "engram.values": ("Value", "generator"),

@@ -1,5 +1,5 @@
 """`python -m engram` is `engram`."""
 
-from engram.cli import main
+from engram.cli.main import main
 
 main()

@@ -9,22 +9,28 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import torch
 
+from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
+from engram.claims.ledger import entries_of
 from engram.engines.local import OnRow, choose_device, cores, run_all
 from engram.errors import EngramError
-from engram.execute import environment, fresh_rows, path_of
-from engram.experiments import Experiment, Scale, known_scale
 from engram.experiments import find as find_experiment
-from engram.ledger import entries_of
-from engram.records import Record, Spec, Train
+from engram.facts.ask import Asked, history
+from engram.facts.edit import Edit, edit
+from engram.facts.learn import spec_of_file
+from engram.probes.facts import Belief
+from engram.records import Record
 from engram.records.compare import first_mismatch
-from engram.records.encode import digest_of
 from engram.records.files import COMMITTED, home, replace, writing_to
-from engram.records.settings import all_with_settings
 from engram.records.shelf import all_records, find
-from engram.records.spec import run_id
+from engram.run.execute import environment, fresh_rows, path_of
+from engram.specs import Spec, Train
+from engram.specs.encode import digest_of
+from engram.specs.settings import all_with_settings
+from engram.specs.spec import run_id
 
 Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
 
@@ -46,6 +52,7 @@ class Result:
     records: list[Record]
     figures: list[Path]
     table: list[dict[str, Any]] = field(default_factory=list)  # numbers to read one by one, if the experiment has any
+    notes: list[str] = field(default_factory=list)  # why claims or figure of the experiment do not apply to these runs
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,7 +62,7 @@ class Result:
             "claims": self.claims,
             "records": [str(record.folder) for record in self.records],
             "figures": [str(path) for path in self.figures],
-        } | ({"table": self.table} if self.table else {})
+        } | {name: value for name, value in (("table", self.table), ("notes", self.notes)) if value}
 
 
 def load(name: str) -> Record:
@@ -87,21 +94,27 @@ def run(
     """Run an experiment (or a user's file): finished records are reused, part-done ones resumed."""
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size = known_scale(scale)
-    records = run_specs(specs_of(experiment, size, seeds, settings), device, watch, path)
-    claims, figures = _read_off(experiment, records, size, settings)
+    labelled = labelled_specs(experiment, size, seeds, settings)
+    records = run_specs(unique(labelled), device, watch, path)
+    runs = Runs.of(labelled, {record.id: record for record in records}, size)
+    claims, figures, notes = _read_off(experiment, runs, settings)
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
     names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
     paths = save_figures(dict(zip(names, figures, strict=True)))
-    table = [] if settings else experiment.table(records)
-    return Result(experiment, size, time.monotonic() - began, claims, records, paths, table)
+    table = [] if settings else experiment.table(runs)
+    return Result(experiment, size, time.monotonic() - began, claims, records, paths, table, notes)
 
 
-def specs_of(experiment: Experiment, scale: Scale, seeds: int | Iterable[int], settings: dict[str, Any]) -> list[Spec]:
-    """The Specs of an experiment with some fields set otherwise, each in the Specs that have it."""
+def labelled_specs(
+    experiment: Experiment, scale: Scale, seeds: int | Iterable[int], settings: dict[str, Any]
+) -> Labelled:
+    """The Specs of an experiment with some fields set otherwise, each in the Specs that have it; labels stay."""
     chosen = list(range(seeds) if isinstance(seeds, int) else seeds)
     if not chosen:
         raise EngramError("--seeds: at least one seed is needed")
-    return all_with_settings(experiment.specs(scale, chosen), settings)
+    labelled = experiment.labelled(scale, chosen)
+    changed = iter(all_with_settings([spec for specs in labelled.values() for spec in specs], settings))
+    return {label: list(islice(changed, len(specs))) for label, specs in labelled.items()}
 
 
 def run_specs(
@@ -114,23 +127,20 @@ def run_specs(
 
 
 def _read_off(
-    experiment: Experiment, records: Sequence[Record], scale: Scale, settings: dict[str, Any]
-) -> tuple[list[dict[str, Any]], list[Any]]:
-    """Claims and figures; with fields set otherwise an experiment's own may not apply: then none, and plain curves."""
-    expected = _expected(experiment) if settings else ()
+    experiment: Experiment, runs: Runs, settings: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
+    """Claims and figures. With fields set otherwise an experiment's own may not apply: then plain curves, and why."""
+    claims, figure, notes = [], None, []
+    does_not_apply = (EngramError,) if settings else ()
     try:
-        claims = [entry.to_json() for entry in entries_of(experiment, records, scale, settings=settings)]
-    except expected:
-        claims = []
+        claims = [entry.to_json() for entry in entries_of(experiment, runs, settings=settings)]
+    except does_not_apply as error:
+        notes.append(f"The experiment's claims do not apply with these settings: {error}")
     try:
-        return claims, [experiment.figure(records)]
-    except expected:
-        return claims, _plain_curves(records)
-
-
-def _expected(experiment: Experiment) -> tuple[type[Exception], ...]:
-    """What reading records of other Specs than its own may raise: anything; but a user's file is told its own bugs."""
-    return (EngramError,) if hasattr(experiment.module, "__content__") else (Exception,)
+        figure = experiment.figure(runs)
+    except does_not_apply as error:
+        notes.append(f"The experiment's figure cannot be drawn with these settings: {error}")
+    return claims, _plain_curves(runs.records) if figure is None else [figure], notes
 
 
 def _plain_curves(records: Sequence[Record]) -> list[Any]:
@@ -171,6 +181,17 @@ def _write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str,
     return path
 
 
+def write_ledger(path: Path, claims: Sequence[dict[str, Any]], records: str, command: str) -> Path:
+    """The ledger as one HTML file."""
+    from engram.show.ledger_page import page
+
+    if path.is_dir():
+        raise EngramError(f"ledger: {path} is a folder; name a file, as in --html ledger.html")
+    with writing_to(path.parent):
+        replace(path, page(claims, records, command).encode())
+    return path
+
+
 def birth(
     fresh: bool = False, device: str = "auto", watch: Watch = unwatched, path: str = "auto"
 ) -> tuple[Result, Path]:
@@ -180,7 +201,7 @@ def birth(
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     (record,) = records = run_specs(birth_specs(fresh), device, watch, path)
-    claims = [entry.to_json() for entry in entries_of(experiment, records, "quick")]
+    claims = [entry.to_json() for entry in entries_of(experiment, Runs({None: records}, "quick"))]
     report = home() / "reports" / f"{record.id}.html"
     figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
     if not _up_to_date([report, *figures], record):
@@ -207,6 +228,28 @@ def birth_specs(fresh: bool) -> list[Spec]:
             return [spec] if fresh or not latest else latest
         latest = [spec]
     raise AssertionError("seeds do not end")
+
+
+def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched) -> Record:
+    """Train on the facts of a CSV file."""
+    return run_specs([spec_of_file(path, steps, seed)], "cpu", watch)[0]
+
+
+def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
+    """What a run believed of a fact at its stored steps, and the figure of it."""
+    from engram.show.stages import one_fact
+
+    asked = Asked.of(load(run), subject, relation)
+    beliefs = history(asked)
+    name = f"{asked.record.id}-{crc32(f'{subject}/{relation}'.encode()):08x}"
+    figures = save_figures({name: one_fact(beliefs, f"({subject}, {relation}) → {asked.answer}")})
+    return asked, beliefs, [path for path in figures if path.suffix == ".png"]
+
+
+def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, Edit]:
+    """Rewrite one fact of a trained model, and see what else moved; the record stays as it is."""
+    asked = Asked.of(load(run), subject, relation)
+    return asked, edit(asked, answer)
 
 
 def recheck(record: Record, steps: int = 20) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 from engram.bench.baselines import plain_training
 from engram.bench.lines import Benchmark, best, threads
 from engram.engines.local import cores
-from engram.execute import path_of, search_rows
 from engram.experiments import find
 from engram.learning.paths import STORE_PATHS
 from engram.models.stores import TwoLayer
+from engram.run.execute import path_of, search_rows
 from engram.theory.capacity import linear_trained_capacity, mlp_capacity
 
 SLICE, WIDTHS, TRAININGS = (8, 16, 32, 45), (8, 11, 16, 22, 32), 40

@@ -12,11 +12,12 @@ import torch
 
 from engram.engines.worker import Worker
 from engram.errors import EngramError, Interrupted
-from engram.execute import execute
-from engram.records import Record, Spec
+from engram.records import Record
 from engram.records.files import Row
 from engram.records.follow import Follower
-from engram.records.spec import run_id
+from engram.run.execute import execute
+from engram.specs import Spec
+from engram.specs.spec import run_id
 
 OnRow = Callable[[Spec, Row], None]
 SECONDS_BETWEEN_LOOKS = 0.05

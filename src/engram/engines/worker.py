@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FrameType
 
 from engram.errors import EngramError, Interrupted, explain_crash
-from engram.records import Spec
-from engram.records.encode import decode, encode, user_code
-from engram.records.spec import run_id
+from engram.specs import Spec
+from engram.specs.encode import decode, encode, user_code
+from engram.specs.spec import run_id
 
 
 class Worker:
@@ -90,7 +90,7 @@ def main() -> int:
         signal.signal(number, on_signal)
     import torch
 
-    from engram.execute import execute
+    from engram.run.execute import execute
 
     try:
         for line in sys.stdin:

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from engram.claims.readings import MEMORIES
 from engram.errors import EngramError
 from engram.lab import pictures, presets
-from engram.records import Train
 from engram.records.files import Row
 from engram.records.follow import Follower
-from engram.records.readings import MEMORIES
 from engram.records.shelf import state
 from engram.show.sentences import sentence
+from engram.specs import Train
 
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings

@@ -16,10 +16,11 @@ from engram.lab.followed import POLL, Followed, Lasting, events_of
 from engram.lab.protocol import Cell, Intervene, Start, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.models.transformer import Head
-from engram.records import Record, Train
-from engram.records.encode import digest_of, encode, user_code
+from engram.records import Record
 from engram.records.follow import NoWeights
 from engram.records.shelf import all_records, state
+from engram.specs import Train
+from engram.specs.encode import digest_of, encode, user_code
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MOST_RUNS = 64  # that are followed at once

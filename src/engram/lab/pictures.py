@@ -14,8 +14,8 @@ from engram.models import Model, Simplified, Transformer
 from engram.models.transformer import Head, silenced
 from engram.probes.attribution import attribution
 from engram.probes.recall import answers_W_F, as_simplified, scores_W_K1, scores_W_K2, scores_W_O2, two_layers
-from engram.records import Train
-from engram.records.encode import digest_of
+from engram.specs import Train
+from engram.specs.encode import digest_of
 from engram.tasks import Bigram
 from engram.tasks.oracle import global_floor, previous_visits
 from engram.theory.predictors import best_guess

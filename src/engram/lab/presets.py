@@ -7,9 +7,9 @@ from typing import Any
 from engram import experiments
 from engram.errors import EngramError, did_you_mean
 from engram.models import Transformer
-from engram.records import Train
 from engram.records.record import walk
-from engram.records.settings import with_settings
+from engram.specs import Train
+from engram.specs.settings import with_settings
 
 MOST = 6  # trainings that one experiment offers
 FIELDS = (

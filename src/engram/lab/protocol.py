@@ -117,7 +117,7 @@ class Control(Message):
 
 
 class Intervene(Message):
-    """An event (engram.learning.events) at a step, or now: the run is forked there and the fork goes on."""
+    """An event (engram.specs.events) at a step, or now: the run is forked there and the fork goes on."""
 
     t: Literal["intervene"]
     id: Id

@@ -20,15 +20,16 @@ from filelock import Timeout
 
 from engram.engines.local import cores, threads_for
 from engram.errors import EngramError, Interrupted, explain_crash
-from engram.execute import execute
 from engram.lab.desk import Desk, Order
 from engram.learning import Moment
-from engram.learning.events import KINDS, Event, Reset
-from engram.records import Record, Train
-from engram.records.encode import build, decode
+from engram.records import Record
 from engram.records.fork import fork, steered
-from engram.records.spec import run_id
 from engram.records.writer import Writer, note, write_spec
+from engram.run.execute import execute
+from engram.specs import Train
+from engram.specs.encode import build, decode
+from engram.specs.events import KINDS, Event, Reset
+from engram.specs.spec import run_id
 
 LOOK = 0.05  # seconds between looks at the desk while there is nothing to train
 TELL = 0.2  # seconds between words about the present step

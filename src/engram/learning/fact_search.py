@@ -18,6 +18,7 @@ from engram.models.trace import Weights
 from engram.tasks.book import Bags
 from engram.tasks.facts import Facts, FactTask
 from engram.theory.precision import KEPT, rounded
+from engram.values import law
 
 Stop = Callable[[], bool]
 TEST_STEP = 2**40  # prompts that training never sees
@@ -117,6 +118,7 @@ def _readable_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask,
     return reference.gradients(model, now, task.sample(seed, TEST_STEP, tests), "answer", ()).metrics["accuracy.answer"]
 
 
+@law("learning.fact_search.best_accuracy")
 def best_accuracy(
     draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
 ) -> Iterator[dict[str, float]]:
@@ -137,6 +139,7 @@ def _best(model: Factual, plan: FreshBatch, task: FactTask, seed: int) -> Learne
 LEVELS = tuple(range(2, 257, 2))
 
 
+@law("learning.fact_search.bits")
 def bits(
     draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
 ) -> Iterator[dict[str, float]]:

@@ -12,7 +12,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Steps = Annotated[int, Field(ge=0)]
 
 
-class SGD(Value):
+class SGD(Value, name="learning.plan.SGD"):
     """m ← μ m + (∇L + λ W);  W ← W − η m   (η lr, μ momentum, λ weight_decay: torch's semantics)."""
 
     lr: Rate
@@ -23,7 +23,7 @@ class SGD(Value):
         return torch.optim.SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, foreach=False)
 
 
-class Adam(Value):
+class Adam(Value, name="learning.plan.Adam"):
     """torch.optim.Adam without weight decay."""
 
     lr: Rate
@@ -37,7 +37,7 @@ class Adam(Value):
 Look = Literal["attribution", "diagonals", "effects", "masses", "preference", "previous_masses"]
 
 
-class Plan(Value):
+class Plan(Value, name="learning.plan.Plan"):
     """Which matrices are trained, on which positions, by what, for how long.
 
     trained         names of matrices; all others stay at their first values
@@ -45,7 +45,7 @@ class Plan(Value):
     loss            a group of the task, or "all"; rows report the groups that the loss reads
     probe_every     steps between recall probes
     attention_every steps between attention probes, and between tests on other tasks
-    at_end          probes of the trained model, measured once in the last row (engram.probing names them)
+    at_end          probes of the trained model, measured once in the last row (engram.run.probing names them)
     snapshot_every  steps between kept weights; None: at steps 0, 1, 2, 4, 8, … and at the end, which are kept always
     """
 
@@ -78,7 +78,7 @@ class Plan(Value):
         return tuple(name for name in self.trained if step >= self.frozen_until.get(name, 0))
 
 
-class FullBatch(Value):
+class FullBatch(Value, name="learning.plan.FullBatch"):
     """Training on all pairs at once until they are known: the protocol of the published capacity sweeps.
 
     check_every    steps between looks at the accuracy; the best look counts, and one above the target ends the training
@@ -91,7 +91,7 @@ class FullBatch(Value):
     hopeless: tuple[tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, lt=1)]], ...] = ()
 
 
-class FreshBatch(Value):
+class FreshBatch(Value, name="learning.plan.FreshBatch"):
     """Training on fresh prompts, once for each learning rate, until one of them is good: how facts are counted.
 
     check_every, hopeless    as in FullBatch; a look is at `tests` prompts that are not trained on

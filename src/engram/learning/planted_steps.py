@@ -25,6 +25,7 @@ from engram.embeddings import directions
 from engram.models.one_head import OneHead
 from engram.tasks.planted import PlantedToken, Sample
 from engram.theory import mean_bias
+from engram.values import law
 
 TEST_STEP, TEST = 1, 2000  # fresh sequences for the accuracy
 AT_ONCE = 2**23  # tokens whose gains are looked up together
@@ -119,6 +120,7 @@ def planted(task: PlantedToken, d: int, seed: int, model: OneHead) -> dict[str, 
     return {"accuracy": shares(task, d, seed)[model.asked]}
 
 
+@law("learning.planted_steps.signal_and_noise")
 def signal_and_noise(draws: int, seed: int, N: int, T: int, balanced: int = 0) -> Iterator[dict[str, float]]:
     """Rows by width N/8, N/4, … 4N: how much of g is in w, over 1/(NT²), and the spread of e_z · w over the law.
 
@@ -138,6 +140,7 @@ def _parts_of_w(task: PlantedToken, d: int, seed: int) -> tuple[float, float]:
     return of_mark, float((at.E @ (of_tokens @ at.E)).std())
 
 
+@law("learning.planted_steps.phases")
 def phases(draws: int, seed: int, N: int, least: int, most: int, widest: int) -> Iterator[dict[str, float]]:
     """A map: rows by length T and width d, each a mean over `draws` codebooks with data of their own.
 

@@ -28,7 +28,7 @@ class HeadTrace:
     logits: Float[Tensor, "B T A"]
 
 
-class LinearHead(Value):
+class LinearHead(Value, name="models.fact_heads.LinearHead"):
     """All first values are `alpha`."""
 
     tokens_at_once: ClassVar[int] = AT_ONCE
@@ -60,7 +60,7 @@ def gathered(weight: Float[Tensor, "B T"], tokens: Int[Tensor, "B T"], N: int) -
     return torch.zeros(len(tokens), N, dtype=weight.dtype, device=weight.device).scatter_add(1, tokens, weight)
 
 
-class SoftmaxHead(Value):
+class SoftmaxHead(Value, name="models.fact_heads.SoftmaxHead"):
     """Random embeddings on the sphere, frozen; W_KQ and W_OV begin at zero."""
 
     tokens_at_once: ClassVar[int] = AT_ONCE

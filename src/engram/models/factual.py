@@ -34,7 +34,7 @@ class FactualTrace:
     logits: Float[Tensor, "B T A"]
 
 
-class Factual(Value):
+class Factual(Value, name="models.factual.Factual"):
     """Width d, H heads of width d_h, m hidden units (0: no MLP), a row of U for each answer (a Search sets these)."""
 
     d: Width = 64

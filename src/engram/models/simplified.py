@@ -24,7 +24,7 @@ from engram.values import Value
 Attention = Literal["attention"]
 
 
-class Simplified(Value):
+class Simplified(Value, name="models.simplified.Simplified"):
     """Width d; blocks with or without the linear W_F; and one of two conventions for scale (NOTATION.md).
 
     scale        E, P          U, layers                 scores

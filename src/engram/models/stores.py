@@ -33,7 +33,7 @@ class Written(Protocol):
     def answers(self, X: Rows, V: Rows, seed: int) -> Rows: ...
 
 
-class Outer(Value):
+class Outer(Value, name="models.stores.Outer"):
     """W = Σ v_z x_zᵀ."""
 
     d: Width
@@ -42,7 +42,7 @@ class Outer(Value):
         return X @ hebb(X, V).mT
 
 
-class OuterLowRank(Value):
+class OuterLowRank(Value, name="models.stores.OuterLowRank"):
     """W = A Bᵀ of rank m, B frozen Gaussian, A one gradient step on the correlation."""
 
     d: Width
@@ -59,7 +59,7 @@ class OuterLowRank(Value):
         return X @ B @ low_rank(X, V, B).mT
 
 
-class Features(Value):
+class Features(Value, name="models.stores.Features"):
     """A ReLU network of m units: first layer frozen Gaussian, second layer from the Hermite polynomial of a degree."""
 
     d: Width
@@ -71,7 +71,7 @@ class Features(Value):
         return (X @ W.mT).relu() @ random_features(X, V, W, self.degree)
 
 
-class Tangent(Value):
+class Tangent(Value, name="models.stores.Tangent"):
     """The network of m units with σ(t) = t² + t³, linearised: both layers frozen Gaussian, the first moves along δ."""
 
     d: Width
@@ -104,7 +104,7 @@ def learns(model: object) -> bool:
     return isinstance(model, Learner)
 
 
-class LinearMap(Value):
+class LinearMap(Value, name="models.stores.LinearMap"):
     """y = W x."""
 
     d: Width
@@ -116,7 +116,7 @@ class LinearMap(Value):
         return X @ w["W"].mT
 
 
-class TwoLayer(Value):
+class TwoLayer(Value, name="models.stores.TwoLayer"):
     """y = W2 ReLU(W1 x + b): m units with bias, no bias behind them."""
 
     d: Width

@@ -30,7 +30,7 @@ Head = tuple[int, int]  # layer and head, both counted from 1
 Blocked = Mapping[Head, Tensor]  # of each head the edges [t, s] that it may not use: boolean, B×T×T, as forward checks
 
 
-class Layer(Value):
+class Layer(Value, name="models.transformer.Layer"):
     """Attention with H heads, then a feed-forward layer or none.
 
     queries    matrix: W_Q is a matrix of its own; identity: W_Q = I, as in `Simplified` (one head only)
@@ -47,7 +47,7 @@ class Layer(Value):
         return self
 
 
-class Transformer(Value):
+class Transformer(Value, name="models.transformer.Transformer"):
     """Width d, a tuple of layers, `hidden` units in every mlp; matrices of layer i end in its number, from 1.
 
     scale        E, P          U, layers                      scores

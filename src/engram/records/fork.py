@@ -6,13 +6,13 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from engram.learning.events import Event, Reset
 from engram.records import files
-from engram.records.encode import build
 from engram.records.files import writing_to
 from engram.records.record import Record
-from engram.records.spec import Train, run_id
 from engram.records.writer import write_spec
+from engram.specs.encode import build
+from engram.specs.events import Event, Reset
+from engram.specs.spec import Train, run_id
 
 
 def steered(spec: Train, event: Event, later: bool = False) -> Train:

@@ -15,10 +15,10 @@ from safetensors.torch import load as load_tensors
 from engram.errors import EngramError, did_you_mean
 from engram.models import Model, Weights
 from engram.records import files
-from engram.records.encode import Code, decode, encode
 from engram.records.files import Row, corrupt
-from engram.records.spec import Check, Search, Spec, Train, run_id
-from engram.records.steering import muted
+from engram.specs.encode import Code, decode, encode
+from engram.specs.spec import Check, Search, Spec, Train, run_id
+from engram.specs.steering import muted
 from engram.values import Value
 
 

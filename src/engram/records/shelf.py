@@ -12,7 +12,7 @@ from engram.records import files
 from engram.records.bundle import unpacked
 from engram.records.files import writing_to
 from engram.records.record import Record
-from engram.records.spec import Spec, run_id
+from engram.specs.spec import Spec, run_id
 
 
 def all_records(home: Path) -> list[Record]:

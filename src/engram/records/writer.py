@@ -14,10 +14,10 @@ from safetensors.torch import save as tensor_bytes
 from engram.errors import EngramError
 from engram.models import Weights
 from engram.records import files
-from engram.records.encode import encode, refuse_if_unreadable, user_code
 from engram.records.files import Row, corrupt, writing_to
 from engram.records.record import Record
-from engram.records.spec import Search, Spec, Train, run_id
+from engram.specs.encode import encode, refuse_if_unreadable, user_code
+from engram.specs.spec import Search, Spec, Train, run_id
 
 SECONDS_BETWEEN_STATES = 20.0
 

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from engram.claims.readings import MEMORIES
 from engram.records import Record
-from engram.records.readings import MEMORIES
 from engram.show.plots import describe, headline, seed_curves
 from engram.show.style import COLOURS, CYCLE, INK, MUTED, house_style
 

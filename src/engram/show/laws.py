@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.records import Measure
+from engram.claims import Measure
 from engram.records.files import Row
 from engram.show.style import INK, MUTED, house_style
 from engram.theory.capacity import low_rank_margin_variance, margin_variance

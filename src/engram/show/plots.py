@@ -12,10 +12,11 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from engram.claims.readings import MEMORIES, birth
 from engram.probes.recall import as_simplified, scores_W_K1, scores_W_K2, scores_W_O2, two_layers
-from engram.records import Record, Train
-from engram.records.readings import MEMORIES, birth
+from engram.records import Record
 from engram.show.style import COLOURS, INK, MUTED, house_style, visible
+from engram.specs import Train
 from engram.tasks import Bigram
 
 

@@ -4,9 +4,10 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from engram.records import Record, Spec, Train
+from engram.claims.readings import MEMORIES, birth
+from engram.records import Record
 from engram.records.files import Row
-from engram.records.readings import MEMORIES, birth
+from engram.specs import Spec, Train
 
 LEVELS = (0.5, 0.9)
 

@@ -7,13 +7,14 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from engram.records import Record, Search, Train
-from engram.records.readings import capacity
+from engram.claims.readings import capacity
+from engram.records import Record
 from engram.records.record import walk
 from engram.show.gallery import Picture
 from engram.show.progress import birth_summary
 from engram.show.save import image_bytes
 from engram.show.tables import number, span
+from engram.specs import Search, Train
 
 STYLE = (files("engram") / "show/report.css").read_text(encoding="utf-8")
 

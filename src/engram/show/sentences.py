@@ -1,6 +1,6 @@
 """Interventions in words."""
 
-from engram.learning.events import Ablate, Change, Event, Freeze, Noise, Reset, Restore, Truncate, Unfreeze
+from engram.specs.events import Ablate, Change, Event, Freeze, Noise, Reset, Restore, Truncate, Unfreeze
 
 
 def sentence(event: Event) -> str:

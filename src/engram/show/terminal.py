@@ -10,11 +10,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from engram.records import Spec, Train
+from engram.claims.readings import MEMORIES
 from engram.records.files import Row
-from engram.records.readings import MEMORIES
-from engram.records.spec import run_id
 from engram.show.progress import Progress, clock
+from engram.specs import Spec, Train
+from engram.specs.spec import run_id
 
 SECONDS_BETWEEN_LINES = 10.0
 BAR = 32

@@ -22,7 +22,7 @@ class Problem:
     f: Int[Tensor, "draws N"]
 
 
-class Association(Value):
+class Association(Value, name="tasks.association.Association"):
     """f*: [n] → [M], or with two inputs f*: [n]² → [M] of inputs e_{z1} + ẽ_{z2}.
 
     kind    identity f(i) = i · permutation: a random one · modulo: i mod M · floor: ⌊i M/N⌋ · random: uniform on [M]

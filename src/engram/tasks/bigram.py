@@ -25,7 +25,7 @@ Walk = tuple[Int[np.ndarray, "B T1"], Int[np.ndarray, "B T"]]
 Pairs = tuple[Int[np.ndarray, "B K"], Int[np.ndarray, "B K"]]
 
 
-class Bigram(Value):
+class Bigram(Value, name="tasks.bigram.Bigram"):
     """K triggers in sequences of T tokens.
 
     triggers     random: K distinct draws from π_u in every sequence;

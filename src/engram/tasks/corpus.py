@@ -19,7 +19,7 @@ from engram.values import Value
 LARGEST_ALPHABET = 4096  # N×N tables: 128 MB each at this size
 
 
-class TextFile(Value):
+class TextFile(Value, name="tasks.corpus.TextFile"):
     """A user's own text. Its SHA-256 is its identity; the path only says where it was."""
 
     unhashed = frozenset({"path"})

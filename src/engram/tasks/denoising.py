@@ -71,7 +71,7 @@ def _within(query: Vectors, basis: Geometry) -> Vectors:
     return np.einsum("bk,bkn->bn", np.einsum("bkn,bn->bk", basis, query), basis)
 
 
-class Subspace(Denoising):
+class Subspace(Denoising, name="tasks.denoising.Subspace"):
     """Case 1: N(0, variance) in each direction of a random subspace of dimension d."""
 
     noise: Positive = 1.0
@@ -94,7 +94,7 @@ class Subspace(Denoising):
         return self.variance / (self.variance + self.noise) * _within(query, geometry)
 
 
-class Sphere(Denoising):
+class Sphere(Denoising, name="tasks.denoising.Sphere"):
     """Case 2: uniform on a sphere S^d of the given radius in a random subspace of dimension d + 1."""
 
     noise: Positive = 0.1
@@ -122,7 +122,7 @@ class Sphere(Denoising):
         return self.radius * ive((self.d + 1) / 2, kappa) / ive((self.d - 1) / 2, kappa) * inside / norm
 
 
-class Clusters(Denoising):
+class Clusters(Denoising, name="tasks.denoising.Clusters"):
     """Case 3: N(0, variance) around one of K random centres of norm 1."""
 
     noise: Positive = 0.1

@@ -66,7 +66,7 @@ def _kept(task: FactTask, seed: int) -> Book:
     return task._book(seed)
 
 
-class Facts(FactTask):
+class Facts(FactTask, name="tasks.facts.Facts"):
     """S subjects, R relations, D answers a relation, each fact drawn from the answers of its relation.
 
     dictionary        random: a*(s, r) uniform in A_r; structured: neighbouring subjects share an answer
@@ -104,7 +104,7 @@ class Facts(FactTask):
         return np.repeat(np.arange(self.S)[:, None] * self.D // self.S, self.R, axis=1)
 
 
-class FactsOfSize(Value):
+class FactsOfSize(Value, name="tasks.facts.FactsOfSize"):
     """Facts in the number that a Search varies: n subjects and as many relations, unless said otherwise.
 
     R=√S       n subjects, ⌊√n⌋ relations
@@ -135,7 +135,7 @@ def _power_law(n: int, power: float) -> Float[np.ndarray, " n"]:
     return np.arange(1, n + 1.0) ** -power
 
 
-class OwnFacts(FactTask):
+class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
     """One's own facts, (subject, relation, answer) by name, all asked for equally often.
 
     D    most answers that a relation may have; None: as many as it has

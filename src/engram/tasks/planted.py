@@ -28,7 +28,7 @@ class Sample:
     labels: Int[np.ndarray, " n"]
 
 
-class PlantedToken(Value):
+class PlantedToken(Value, name="tasks.planted.PlantedToken"):
     """N tokens, sequences of T, and how many of them are learned from: `n`, or N (ln N + 5.1) if it is 0.
 
     With `balanced` the sequences that are learned from mark all tokens equally often: n is rounded up to make it so.

@@ -39,7 +39,7 @@ class Law:
         return Law(self.tokens[chosen], self.labels[chosen], self.p[chosen] / self.p[chosen].sum())
 
 
-class SecondVisit(Value):
+class SecondVisit(Value, name="tasks.second_visit.SecondVisit"):
     """Sequences of T tokens out of N whose last is the second visit of their trigger."""
 
     N: Annotated[int, Field(ge=2)] = 1000

@@ -10,6 +10,7 @@ from torch import Tensor
 from engram.embeddings import directions
 from engram.memory.rules import hebb, recalled
 from engram.theory.overlaps import chunks, problems
+from engram.values import law
 
 Rows = Float[Tensor, "*problems n d"]
 
@@ -33,6 +34,7 @@ def factorised_std(n: int, d: int, m: float) -> float:
     return sqrt(v + ((1 + (n - 1) / (2 * d)) ** 2 + v) / m)
 
 
+@law("architectures.factorised_scores")
 def factorised_scores(draws: int, seed: int, d: int = 256, m: int = 64, n: int = 20) -> Iterator[dict[str, float]]:
     """Mean of y_k · W x_k and standard deviation of y_k · W x_l, k ≠ l, over `draws` memories."""
     portions = [_factorised_scores(c, d, m, n, seed, f"factorised.{i}") for i, c in enumerate(chunks(draws, d * d))]
@@ -70,6 +72,7 @@ def accuracy(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> float:
     return recalled(answers, V, torch.arange(len(V)))
 
 
+@law("architectures.threshold")
 def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dict[str, float]]:
     """Accuracy of the threshold MLP and of the Hebbian matrix on the same N pairs; one row a draw."""
     for i in range(draws):
@@ -82,6 +85,7 @@ def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dic
         }
 
 
+@law("architectures.sets")
 def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[str, float]]:
     """All pairs {i, j} of names, x = (e_i + e_j)/‖e_i + e_j‖, each with its own random answer: three memories.
 
@@ -102,6 +106,7 @@ def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[
         }
 
 
+@law("architectures.maximal_updates")
 def maximal_updates(
     draws: int, seed: int, smallest: int = 32, largest: int = 1024, n: int = 8
 ) -> Iterator[dict[str, float]]:

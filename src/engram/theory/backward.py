@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.values import generator
+from engram.values import generator, law
 
 Vectors = Float[Tensor, "A T d"]
 Logits = Float[Tensor, "A T N"]
@@ -96,6 +96,7 @@ def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tuple[dict
     return w, torch.from_numpy(tokens), torch.from_numpy(p)
 
 
+@law("backward.outer_products")
 def outer_products(draws: int, seed: int, A: int = 5, T: int = 6, N: int = 7, d: int = 8) -> Iterator[dict[str, float]]:
     """For each matrix the largest difference of an entry between Σ (came back)(went in)ᵀ and autograd."""
     for index in range(draws):

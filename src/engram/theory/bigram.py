@@ -6,8 +6,10 @@ import numpy as np
 
 from engram.tasks import Bigram
 from engram.tasks.oracle import global_floor
+from engram.values import law
 
 
+@law("bigram.text_levels")
 def text_levels(draws: int, seed: int) -> Iterator[dict[str, float]]:
     """Entropies in nats of the bundled text, and the number of its different bigrams."""
     table = Bigram().table
@@ -18,6 +20,7 @@ def text_levels(draws: int, seed: int) -> Iterator[dict[str, float]]:
     }
 
 
+@law("bigram.floor_levels")
 def floor_levels(draws: int, seed: int, K: int, T: int = 256) -> Iterator[dict[str, float]]:
     """The floor of the global loss from occupancies, beside the same from `draws` sampled sequences."""
     task = Bigram(K=K, T=T)
@@ -28,6 +31,7 @@ def floor_levels(draws: int, seed: int, K: int, T: int = 256) -> Iterator[dict[s
     yield {"floor": floor.value, "floor.error": floor.error, "sampled": sampled}
 
 
+@law("bigram.floor")
 def floor(draws: int, seed: int, K: int, T: int, fixed: int, offset: int) -> Iterator[dict[str, float]]:
     """The floor of the global loss of a data law: triggers random, or fixed from a rank on."""
     found = global_floor(Bigram(K=K, T=T, triggers="fixed" if fixed else "random", offset=offset), draws, seed)

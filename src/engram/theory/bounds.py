@@ -10,7 +10,7 @@ from math import lgamma, log, log2
 import numpy as np
 from jaxtyping import Float, Int
 
-from engram.values import generator
+from engram.values import generator, law
 
 Law = Float[np.ndarray, " N"]
 Function = Int[np.ndarray, " N"]
@@ -56,6 +56,7 @@ def power_law(N: int, alpha: float) -> Law:
     return p / p.sum()
 
 
+@law("bounds.top_k")
 def top_k(draws: int, seed: int, N: int = 8, M: int = 4) -> Iterator[dict[str, float]]:
     """For each k: mean cross-entropy of the encoder that keeps k inputs over `draws` random f, and the bound."""
     p = decreasing_law(N, seed)
@@ -70,6 +71,7 @@ def decreasing_law(N: int, seed: int) -> Law:
     return np.sort(generator(seed, "bounds.p").dirichlet(np.ones(N)))[::-1]
 
 
+@law("bounds.best_codebook")
 def best_codebook(draws: int, seed: int, N: int = 4, M: int = 2, B: int = 1) -> Iterator[dict[str, float]]:
     """The least loss over all ways to give the M^N functions 2^B codes, each with its best decoder, and the bound."""
     p = decreasing_law(N, seed)
@@ -96,6 +98,7 @@ def _xlogx(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return x * np.log(np.maximum(x, 1))
 
 
+@law("bounds.power_law_bounds")
 def power_law_bounds(draws: int, seed: int, tenths: int = 15, N: int = 1_000_000) -> Iterator[dict[str, float]]:
     """p ∝ x^−α, α = tenths/10: the bound and the top-k loss for `draws` numbers of bits at M = 1024, then over M.
 

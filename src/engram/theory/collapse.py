@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.memory.rules import hebb, ntk_answers, ntk_directions, recalled, targets
+from engram.values import law
 
 
 def two_valued_accuracy(N: float, d: float) -> float:
@@ -21,6 +22,7 @@ def two_valued_capacity(d: float, target: float) -> float:
     return 1 + d / float(norm.ppf(target)) ** 2
 
 
+@law("collapse.many_to_one")
 def many_to_one(draws: int, seed: int, d: int, M: int = 2) -> Iterator[dict[str, float]]:
     """Recall of W = Σ u_{z mod M} e_zᵀ at N = d/10 … 4d, over `draws` codebooks."""
     for percent in (10, 25, 50, 100, 200, 400):
@@ -31,6 +33,7 @@ def many_to_one(draws: int, seed: int, d: int, M: int = 2) -> Iterator[dict[str,
         yield {"N": N, "accuracy": recalled(answers, U, f), "law": two_valued_accuracy(N, d)}
 
 
+@law("collapse.tangent")
 def tangent(draws: int, seed: int, d: int, m: int, degree: int, per_mille: int) -> Iterator[dict[str, float]]:
     """Recall of the linearised MLP (rules.ntk_directions) that stores N = md · per_mille/1000 pairs, M = N."""
     N = max(2, round(m * d * per_mille / 1000))

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.tasks.denoising import CASES, Denoising, Subspace
+from engram.values import law
 
 Matrix = Float[Tensor, "n n"]
 
@@ -34,6 +35,7 @@ def softmax_attention(
     return (p.mT @ X)[:, 0] @ W_PV.T
 
 
+@law("denoising.floors")
 def floors(draws: int, seed: int, *, case: int, n: int = 16) -> Iterator[dict[str, float]]:
     """Squared error per coordinate of Bayes' predictor, of scaled copies of it, and of zero, over fresh prompts."""
     task = case_of(case, n, L=1)

@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 from engram.errors import EngramError
 from engram.tasks.book import Book
 from engram.tasks.facts import Facts
-from engram.values import generator
+from engram.values import generator, law
 
 MOST_BAGS = 20_000
 RTOL, ATOL = 1e-11, 1e-16
@@ -187,6 +187,7 @@ def losses(log_p: Float[np.ndarray, "n A"], prompts: Prompts, guesses: Guesses) 
     return found
 
 
+@law("fact_flow.stages")
 def stages(
     draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int, digits: int = 5, equal: int = 0
 ) -> Iterator[dict[str, float]]:
@@ -205,6 +206,7 @@ def stages(
         yield row | {"drift": float(np.abs(head.conserved - first.conserved).max() / (head.w**2).max())}
 
 
+@law("fact_flow.conserved")
 def conserved(
     draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int
 ) -> Iterator[dict[str, float]]:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.values import generator
+from engram.values import generator, law
 
 Matrix = Float[Tensor, "d d"]
 Outputs = Float[Tensor, "N d"]
@@ -105,6 +105,7 @@ def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> dict[str, 
     return {"X": X, "Z": Z, "P": draw("P", T), "U": draw("U", N), "p_joint": torch.from_numpy(p)} | matrices
 
 
+@law("gradients.closed_forms")
 def closed_forms(draws: int, seed: int, A: int = 5, T: int = 4, N: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
     """Largest difference of an entry between each closed form and autograd, one row a random problem."""
     for index in range(draws):

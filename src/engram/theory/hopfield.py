@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.memory.hopfield import asynchronous, drive, energy, flipped_bits, settle, synchronous
+from engram.values import law
 
 CRITICAL_LOAD = 0.138  # Amit, Gutfreund and Sompolinsky: beyond it no state near a pattern survives
 CHUNK = 2**23  # overlaps held at once
@@ -22,6 +23,7 @@ def patterns(N: int, d: int, seed: int, draw: int) -> Float[Tensor, "N d"]:
     return directions("signs", N, d, seed, f"xi.{draw}", torch.float64)
 
 
+@law("hopfield.retrieval")
 def retrieval(draws: int, seed: int, *, d: int, N: int, starts: int = 48) -> Iterator[dict[str, float]]:
     """Overlap with a stored pattern after asynchronous sweeps from it to a fixed point: n = 2, zero diagonal."""
     for draw in range(draws):
@@ -42,6 +44,7 @@ def retrieval_overlap(load: float) -> float:
     return erf(brentq(gap, above[-1], above[-1] + 8)) if above else float("nan")  # type: ignore[arg-type]
 
 
+@law("hopfield.stability")
 def stability(draws: int, seed: int, *, d: int, N: int) -> Iterator[dict[str, float]]:
     """The share of patterns that one step leaves without error, beside (1 − P(wrong bit))^d."""
     for draw in range(draws):
@@ -63,6 +66,7 @@ def double_factorial(k: int) -> int:
     return prod(range(k, 0, -2))
 
 
+@law("hopfield.descent")
 def descent(draws: int, seed: int, *, d: int, N: int, n: int = 2) -> Iterator[dict[str, float]]:
     """The largest rise of the energy at one asynchronous update, from random states; energies are computed afresh."""
     for draw in range(draws):
@@ -74,6 +78,7 @@ def descent(draws: int, seed: int, *, d: int, N: int, n: int = 2) -> Iterator[di
         yield {"rise": float(np.diff(levels).max()), "fall": levels[0] - levels[-1]}
 
 
+@law("hopfield.error_free")
 def error_free(draws: int, seed: int, *, n: int, d: int, probes: int = 256) -> Iterator[dict[str, float]]:
     """The share of patterns that one step leaves without error, for a row of N around the law; F(t) = tⁿ.
 
@@ -97,6 +102,7 @@ def dense_law(d: int, n: int) -> float:
     return d ** (n - 1) / (2 * double_factorial(2 * n - 3) * log(d))
 
 
+@law("hopfield.all_stable")
 def all_stable(draws: int, seed: int, *, d: int, flips: int = 0, most: int = 2**14) -> Iterator[dict[str, float]]:
     """The share of draws in which one step brings all of N patterns back, each with `flips` wrong bits; F = exp.
 

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float
 
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.induction import gamma, output_memory, tau
+from engram.values import law
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def _step_3(task: SecondVisit, patterns: Patterns) -> dict[str, tuple[float, flo
     return found
 
 
+@law("induction_terms.terms")
 def terms(draws: int, seed: int, N: int, T: int, natural: int = 0) -> Iterator[dict[str, float]]:
     """One row: each quantity as "name: paper" and "name: found". Exact: draws and seed change nothing."""
     pairs = paper_and_found(SecondVisit(N=N, T=T, pairs="natural" if natural else "distinct"))

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.values import generator
+from engram.values import generator, law
 
 Matrix = Float[Tensor, "d d"]
 Inputs = Float[Tensor, "A d"]
@@ -77,6 +77,7 @@ def problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matrix, Inpu
     return W, X, U, torch.from_numpy(p_joint)
 
 
+@law("lemmas.closed_forms")
 def closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
     """Largest difference of an entry between each closed form and autograd, one row a random problem."""
     pairs = {
@@ -92,6 +93,7 @@ def closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> I
         }
 
 
+@law("lemmas.span")
 def span(draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int = 20) -> Iterator[dict[str, float]]:
     """Eq. 6: after each step of gradient descent, the distance of W − α₀W₀ from span{u_j e_iᵀ}, and that of W₀.
 

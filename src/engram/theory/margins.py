@@ -8,6 +8,7 @@ from torch import Tensor
 
 from engram.memory.rules import hebb, low_rank
 from engram.theory.overlaps import chunks, problems
+from engram.values import law
 
 Scores = Float[Tensor, "problems N N"]
 
@@ -17,11 +18,13 @@ def slides_bound(N: float, d: int) -> float:
     return 1 / d + (N - 1) / d**2
 
 
+@law("margins.hebb_margins")
 def hebb_margins(draws: int, seed: int, d: int = 32, N: int = 100) -> Iterator[dict[str, float]]:
     """Mean and variance of the margin over all z and y ≠ f(z) of `draws` memories, and the variance of wrong scores."""
     yield _spread(_hebb_scores(n, N, d, seed, f"margins.{i}") for i, n in enumerate(chunks(draws, N * max(N, d))))
 
 
+@law("margins.low_rank_margins")
 def low_rank_margins(draws: int, seed: int, d: int = 32, N: int = 100, m: int = 8) -> Iterator[dict[str, float]]:
     """The same for W = A Bᵀ of rank m, B frozen."""
     sizes = enumerate(chunks(draws, max(N, d) ** 2))

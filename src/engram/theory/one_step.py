@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engram.embeddings import Law, directions
 from engram.theory.lemmas import lemma1_gradient, lemma2_gradient
-from engram.values import generator
+from engram.values import generator, law
 
 ETA = 1.0
 
@@ -41,6 +41,7 @@ def noisy_step(
     return W1, (X @ W1.T @ U.T).reshape(N, T, N)
 
 
+@law("one_step.clean")
 def clean(draws: int, seed: int, N: int = 64, d: int = 256) -> Iterator[dict[str, float]]:
     """Inputs e_z: largest error of the scores for orthonormal embeddings, accuracy for random ones; a row a draw."""
     for i in range(draws):
@@ -56,6 +57,7 @@ def _clean_scores(law: Law, f: Int[Tensor, " N"], d: int, seed: int, i: int) -> 
     return E @ one_step(E, U, f).T @ U.T
 
 
+@law("one_step.noisy")
 def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Iterator[dict[str, float]]:
     """Inputs e_y + p_t, one row a position t: accuracy and scores in units of η/N; and the errors of two formulas."""
     both, U = (

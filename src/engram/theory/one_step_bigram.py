@@ -15,6 +15,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.tasks import Batch, Bigram
+from engram.values import law
 
 
 def summed_frequencies(batch: Batch, N: int) -> tuple[Float[Tensor, "N N"], Float[Tensor, " N"]]:
@@ -40,6 +41,7 @@ def one_step_recall(scores: Float[Tensor, "N N"]) -> float:
     return float((right & ~scores.isnan().any(1)).double().mean())
 
 
+@law("one_step_bigram.recalls")
 def recalls(
     draws: int, seed: int, d: int = 128, K: int = 5, T: int = 256, sequences: int = 32
 ) -> Iterator[dict[str, float]]:

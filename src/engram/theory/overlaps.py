@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import Law, directions
+from engram.values import law
 
 ENTRIES_AT_ONCE = 2**22
 
@@ -48,6 +49,7 @@ def overlaps(n: int, d: int, seed: int, name: str) -> dict[str, Float[Tensor, " 
     return dict(zip(OVERLAPS, found, strict=True))
 
 
+@law("overlaps.variances")
 def variances(draws: int, seed: int, d: int = 64) -> Iterator[dict[str, float]]:
     """Mean and variance of each overlap over `draws` independent vectors and matrices."""
     parts = [overlaps(n, d, seed, f"overlaps.{i}") for i, n in enumerate(chunks(draws, d * d))]

@@ -12,6 +12,7 @@ from engram.memory.rules import hebb
 from engram.theory.bounds import permutation_bits
 from engram.theory.capacity import linear_trained_capacity
 from engram.theory.overlaps import ENTRIES_AT_ONCE, problems
+from engram.values import law
 
 Embeddings = Float[Tensor, "problems N d"]
 Matrices = Float[Tensor, "problems d d"]
@@ -55,6 +56,7 @@ def fewest_levels(E: Embeddings, U: Embeddings, W: Matrices) -> tuple[int, float
     )
 
 
+@law("precision.bits")
 def bits(
     draws: int, seed: int, smallest: int = 16, largest: int = 256, thousandths: int = 15
 ) -> Iterator[dict[str, float]]:
@@ -78,6 +80,7 @@ def bits(
         d *= 2
 
 
+@law("precision.hebb_efficiency")
 def hebb_efficiency(draws: int, seed: int, d: int = 64) -> Iterator[dict[str, float]]:
     """Per number of levels: the most pairs a rounded Hebbian matrix recalls to 0.99, and bits stored per bit used."""
     for levels in (2, 4, 8, 16, 32):
@@ -96,6 +99,7 @@ def _most_pairs(draws: int, seed: int, d: int, levels: int) -> tuple[int, float]
     return low, best
 
 
+@law("precision.trained_efficiency")
 def trained_efficiency(draws: int, seed: int, d: int = 32, steps: int = 600) -> Iterator[dict[str, float]]:
     """Per load: `draws` matrices, trained, then rounded to the fewest levels that keep recall at 0.99."""
     for percent in (40, 70, 100):

@@ -22,12 +22,13 @@ from jaxtyping import Float, Int
 from scipy.special import gammaln
 
 from engram.tasks import Batch, Bigram
-from engram.values import generator
+from engram.values import generator, law
 
 Guesses = Int[np.ndarray, "B T"]
 MANY, AT_ONCE = 2**16, 500  # draws of triggers for their chances; sequences at a time
 
 
+@law("predictors.in_context_levels")
 def in_context_levels(draws: int, seed: int, K: int, T: int, fixed: int) -> Iterator[dict[str, float]]:
     """In-context accuracy of three predictors over `draws` sequences: the token that stands out most in the bag, a
     good guess from the bag, and the best predictor."""

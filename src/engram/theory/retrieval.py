@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.theory.denoising import softmax_attention
+from engram.values import law
 
 SHARE = 0.001  # p: the bound may fail with this probability
 F64 = torch.float64
@@ -28,6 +29,7 @@ def gradient_step(s: Float[Tensor, "B n"], X: Float[Tensor, "B L n"], alpha: flo
     return (s - alpha * gradient).detach()
 
 
+@law("retrieval.attention_step")
 def attention_step(draws: int, seed: int, *, n: int = 16, L: int = 64) -> Iterator[dict[str, float]]:
     """Attention with W_PV = αI, W_KQ = βI beside a gradient step, random α and β; α = 1 is Ramsauer's update."""
     scales = directions("gaussian", draws, 2, seed, "scales", F64).exp().tolist()
@@ -52,12 +54,14 @@ def ramsauer_constant(d: int, K: float, beta: float, p: float) -> float:
     return b / float(lambertw(exp(a + log(b))).real)
 
 
+@law("retrieval.ramsauer_bound")
 def ramsauer_bound(draws: int, seed: int, *, d: int = 20, K: int = 3, beta: int = 1) -> Iterator[dict[str, float]]:
     """The constant c, and the number √p c^{(d−1)/4} of patterns that are well separated with probability 1 − p."""
     c = ramsauer_constant(d, K, beta, SHARE)
     yield {"c": c, "N": sqrt(SHARE) * c ** ((d - 1) / 4)}
 
 
+@law("retrieval.separation")
 def separation(
     draws: int, seed: int, *, d: int = 20, K: int = 3, beta: int = 1, most: int = 4096
 ) -> Iterator[dict[str, float]]:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from engram.claims.experiment import Scale
 from engram.errors import EngramError
-from engram.experiments import Scale
 from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
-from engram.records import Record, Train
+from engram.records import Record
+from engram.specs import Train
 from engram.tasks import Bigram
 
 Triggers = Literal["fixed", "random"]

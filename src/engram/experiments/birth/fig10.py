@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import late_mean, reached
 from engram.experiments.birth import PAPER, SIZES
 from engram.learning import Adam, Plan
 from engram.models import Layer, Transformer
-from engram.records import Claim, Measure, Record, Train
-from engram.records.readings import late_mean, reached
+from engram.records import Record
+from engram.specs import Train
 from engram.tasks import Bigram
 
 TIMES = "quick 3 min a seed, paper 1 h a seed on 2 cores"

@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.birth import PAPER, full_transformer
-from engram.records import Claim, Measure, Record, Train
+from engram.records import Record
+from engram.specs import Train
 
 TIMES = "quick 4 min a seed, paper 1.5 h a seed on 2 cores"
 SOURCE = f"{PAPER}, Fig. 11"

@@ -18,10 +18,12 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import late_mean
 from engram.experiments.birth import PAPER, SIZES, Triggers, full_transformer, split
-from engram.records import Check, Claim, Measure, Record, Train
-from engram.records.readings import late_mean
+from engram.records import Record
+from engram.specs import Check, Train
 
 TIMES = "quick 11 min a seed, paper 4 h a seed on 2 cores (estimated)"
 SOURCE = f"{PAPER}, section 3 and Fig. 2"

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Sequence
 from math import log, nan
 from typing import Any
 
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import highest, reached, value_at
 from engram.errors import EngramError
-from engram.experiments import Scale
 from engram.experiments.birth import PAPER, SIZES, sgd, split
 from engram.learning import Plan
 from engram.models import Simplified
-from engram.records import Claim, Measure, Record, Train
-from engram.records.readings import highest, reached, value_at
+from engram.records import Record
+from engram.specs import Train
 from engram.tasks import Bigram
 
 TIMES = "quick 2 min a seed, paper 17 min a seed on 2 cores"

@@ -9,9 +9,11 @@ The simplified model with W_F, loss on all tokens, K=3 random triggers, lr 1; ou
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.birth import PAPER, split, three_triggers
-from engram.records import Claim, Measure, Record, Train
+from engram.records import Record
+from engram.specs import Train
 
 TIMES = "quick 50 s a seed, paper 9 min a seed on 2 cores"
 SOURCE = f"{PAPER}, Fig. 4 (center)"

@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import fallen
 from engram.errors import EngramError
-from engram.experiments import Scale
 from engram.experiments.birth import PAPER, SIZES, all_tokens, split
-from engram.records import Check, Claim, Measure, Record, Train
-from engram.records.readings import fallen
-from engram.records.spec import run_id
+from engram.records import Record
+from engram.specs import Check, Train
+from engram.specs.spec import run_id
 from engram.tasks import Bigram
 
 TIMES = "quick 2 min a seed, paper 22 min a seed on 2 cores"

@@ -12,10 +12,12 @@ agrees with one of the top predictions of the global bigram, "in which case it t
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import mean_between
 from engram.experiments.birth import PAPER, three_triggers
-from engram.records import Claim, Measure, Record, Train
-from engram.records.readings import mean_between
+from engram.records import Record
+from engram.specs import Train
 
 TIMES = "quick 25 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = f"{PAPER}, Fig. 4 (right) and section 3"

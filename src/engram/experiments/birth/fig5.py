@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
+from engram.claims import Claim, Measure
+from engram.claims.readings import reached
 from engram.experiments.birth import PAPER, split
 from engram.experiments.birth.fig4_left import SEEDS, law
 from engram.experiments.birth.fig4_left import trainings as specs
-from engram.records import Claim, Measure, Record
-from engram.records.readings import reached
+from engram.records import Record
 
 __all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 

@@ -9,10 +9,11 @@ induction head to learn from; the previous-token memory is useful at every posit
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from engram.claims import Claim, Measure
+from engram.claims.readings import late_mean
 from engram.experiments.birth import PAPER, split
 from engram.experiments.birth.fig4_center import LAWS, specs, trained_on
-from engram.records import Claim, Measure, Record
-from engram.records.readings import late_mean
+from engram.records import Record
 
 __all__ = ["CLAIMS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 

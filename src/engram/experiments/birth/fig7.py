@@ -9,9 +9,10 @@ each map, minus what the first weights gave it by chance.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from engram.claims import Claim, Measure
 from engram.experiments.birth import PAPER
 from engram.experiments.birth.fig4_right import SEEDS, specs
-from engram.records import Claim, Measure, Record
+from engram.records import Record
 
 __all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 

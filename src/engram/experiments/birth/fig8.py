@@ -22,13 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import birth
 from engram.errors import EngramError
-from engram.experiments import Scale
 from engram.experiments.birth import PAPER, SIZES, Groups, sgd
 from engram.learning import Plan
 from engram.models import Simplified
-from engram.records import Claim, Measure, Record, Train
-from engram.records.readings import birth
+from engram.records import Record
+from engram.specs import Train
 from engram.tasks import Bigram
 
 TIMES = "quick 40 s a seed and 1 min of tuning, paper 4 min a seed and 5 min of tuning, on 2 cores"

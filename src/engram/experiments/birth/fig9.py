@@ -13,9 +13,11 @@ the answer in the batches counts as wrong. The paper gives curves without number
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.birth import PAPER
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick and paper, which are the same, 3 s a seed on 2 cores"
 SOURCE = f"{PAPER}, Fig. 9 (Appendix E, effect of dimension)"

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from math import log, nan
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import birth, late_mean, mean_difference
 from engram.learning import SGD, Plan
 from engram.models import Simplified
-from engram.records import Claim, Measure, Record, Train
-from engram.records.readings import birth, late_mean, mean_difference
+from engram.records import Record
+from engram.specs import Train
 from engram.tasks import Bigram
 
 TIMES = "quick 30 s a seed, paper 2 min a seed on 2 cores (without a C++ compiler 2 and 10 min)"

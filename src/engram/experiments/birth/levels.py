@@ -9,8 +9,10 @@ visits of token i while it is no trigger. This floor depends on the task: it is 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 10 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "the task of Birth of a Transformer, section 3; the levels are computed here"

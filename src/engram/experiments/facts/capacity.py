@@ -13,12 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.fits import through_points
+from engram.claims.readings import turn
 from engram.learning import FreshBatch
 from engram.models.factual import Factual
-from engram.records import Claim, Measure, Record, Search
-from engram.records.fits import through_points
-from engram.records.readings import turn
+from engram.records import Record
+from engram.specs import Search
 from engram.tasks.facts import FactsOfSize
 
 TIMES = "quick 9 min a seed, paper 40 min a seed on 2 cores"

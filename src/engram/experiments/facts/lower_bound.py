@@ -11,9 +11,11 @@ book (Fano) are set beside those used. That the ratio is below 1 is a theorem; h
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import of_law
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 2 min a seed, paper 10 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on lower bounds"

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.facts.capacity import PUBLISHED, SOURCE, D, Stored, facts_stored, model_of, search
 from engram.models.factual import Factual
-from engram.records import Claim, Measure, Record, Search
+from engram.records import Record
+from engram.specs import Search
 from engram.tasks.facts import FactsOfSize
 
 TIMES = "quick 4 min a seed, paper 15 min a seed on 2 cores"

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import LinearHead
-from engram.records import Check, Claim, Measure, Record, Train
+from engram.records import Record
 from engram.records.files import Row
+from engram.specs import Check, Train
 from engram.tasks.facts import Facts
 from engram.theory.fact_flow import escape_time, relation_rate, subject_rate
 

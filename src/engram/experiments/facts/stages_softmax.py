@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import SoftmaxHead
-from engram.records import Claim, Measure, Record, Train
+from engram.records import Record
+from engram.specs import Train
 from engram.tasks.facts import Facts
 
 TIMES = "quick and paper 20 s a seed on 2 cores"

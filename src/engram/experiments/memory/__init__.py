@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from engram.records import Measure, Record
+    from engram.claims import Measure
+    from engram.records import Record
     from engram.records.files import Row
 
 
@@ -28,7 +29,7 @@ def worst(runs: "Sequence[Sequence[Row]]", column: str) -> float:
 
 def collapse(name: str, constants: "Mapping[str, Sequence[float]]", within: float) -> "tuple[Measure, ...]":
     """That a constant is the same for all shapes: for each, its values over seeds, over the geometric mean."""
-    from engram.records import Measure
+    from engram.claims import Measure
 
     logs = {shape: np.log(values) for shape, values in constants.items()}
     mean = np.mean(list(logs.values()), axis=0)  # one a seed

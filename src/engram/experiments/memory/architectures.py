@@ -10,9 +10,11 @@ right score is the largest, whatever the vector, is another matter: it has names
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import exponents, of_law
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 from engram.theory.architectures import factorised_std
 
 TIMES = "quick 3 s a seed, paper 20 s a seed on 2 cores"

@@ -9,8 +9,10 @@ modern Hopfield networks. These are sure to hold √p c^{(d−1)/4} patterns, wi
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 3 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 4; Ramsauer et al. 2021, Theorem 3"

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import exponents, of_law, worst
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 5 s a seed, paper 2 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on lower bounds"

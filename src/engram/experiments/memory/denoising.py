@@ -12,9 +12,11 @@ datasets. In case 3 the scales still move after 100 epochs. More datasets and 20
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.records import Record
 from engram.records.files import Row
+from engram.specs import Check
 from engram.tasks.denoising import Subspace
 from engram.theory.denoising import subspace_floor
 

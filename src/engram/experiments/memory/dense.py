@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.records import Record
+from engram.specs import Check
 from engram.theory.hopfield import crossing, exponential_rate
 
 TIMES = "quick 10 s a seed, paper 4 min a seed on 2 cores"

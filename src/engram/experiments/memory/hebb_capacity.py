@@ -8,11 +8,13 @@ W = Σ_z u_z e_zᵀ with embeddings on the sphere; N is the size at which recall
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.fits import power_law
+from engram.claims.readings import capacities, constants, geometric_mean
 from engram.models.stores import Outer
-from engram.records import Claim, Measure, Record, Search
-from engram.records.fits import power_law
-from engram.records.readings import capacities, constants, geometric_mean
+from engram.records import Record
+from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.capacity import hebb_capacity
 

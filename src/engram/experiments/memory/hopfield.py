@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.experiments import Scale
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 8 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Hopfield 1982; Amit, Gutfreund and Sompolinsky 1985; McEliece et al. 1987"

@@ -10,9 +10,11 @@ i ≠ j by half.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import of_law, worst
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 from engram.theory.overlaps import OVERLAPS, printed_variance
 
 TIMES = "quick 7 s a seed, paper 1 min a seed on 2 cores"

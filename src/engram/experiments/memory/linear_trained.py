@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.fits import power_law
+from engram.claims.readings import capacities
 from engram.learning import Adam, FullBatch
 from engram.models.stores import LinearMap
-from engram.records import Claim, Measure, Record, Search
-from engram.records.fits import power_law
-from engram.records.readings import capacities
+from engram.records import Record
+from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.capacity import linear_trained_capacity, sharp_capacity
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import collapse
 from engram.models.stores import OuterLowRank
-from engram.records import Claim, Measure, Record, Search
-from engram.records.readings import capacities, capacity
+from engram.records import Record
+from engram.specs import Search
 from engram.tasks import Association
 
 TIMES = "quick 10 s a seed, paper 1 min a seed on 2 cores"

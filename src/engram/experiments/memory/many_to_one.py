@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.fits import power_law
+from engram.claims.readings import capacities
 from engram.models.stores import Outer
-from engram.records import Check, Claim, Measure, Record, Search
-from engram.records.fits import power_law
-from engram.records.readings import capacities
+from engram.records import Record
+from engram.specs import Check, Search
 from engram.tasks import Association
 from engram.theory.collapse import two_valued_capacity
 

@@ -9,9 +9,11 @@ memory of rank m has a law of its own, derived here; its leading terms alone, 2/
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import of_law
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 from engram.theory.capacity import low_rank_margin_variance, margin_variance
 
 TIMES = "quick 7 s a seed, paper 1 min a seed on 2 cores"

@@ -8,9 +8,11 @@ The protocol of memory.mlp-trained with f(i) = ⌊i M/N⌋, M = 32.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim
+from engram.claims.experiment import Scale
 from engram.experiments.memory.mlp_trained import SHAPES, by_shape_figure, law_measures, search
-from engram.records import Claim, Record, Search
+from engram.records import Record
+from engram.specs import Search
 from engram.tasks import Association
 
 TIMES = "quick 15 s a seed on 2 cores; paper days a seed: for a cluster"

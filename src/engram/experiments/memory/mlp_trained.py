@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.fits import power_law
+from engram.claims.readings import capacities, constants, geometric_mean
 from engram.experiments.memory import collapse
 from engram.learning import Adam, FullBatch
 from engram.models.stores import TwoLayer
-from engram.records import Claim, Measure, Record, Search
-from engram.records.fits import power_law
-from engram.records.readings import capacities, constants, geometric_mean
+from engram.records import Record
+from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.capacity import mlp_capacity
 

@@ -9,9 +9,11 @@ When inputs carry a position too, x = e_y + p_t, it cancels in W1 (Eq. 12) and a
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import of_law, worst
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 2 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Lemma 1, Lemma 2 and its example (Eq. 11 and 12)"

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import of_law
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 5 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, appendix on bounded bit complexity; worst case derived here"

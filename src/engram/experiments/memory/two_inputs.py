@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim
+from engram.claims.experiment import Scale
+from engram.claims.fits import power_law
+from engram.claims.readings import capacities
 from engram.experiments.memory.mlp_trained import by_shape_figure, search
-from engram.records import Claim, Record, Search
-from engram.records.fits import power_law
-from engram.records.readings import capacities
+from engram.records import Record
+from engram.specs import Search
 from engram.tasks import Association
 
 TIMES = "quick and paper 2 min a seed on 2 cores"

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 10 s a seed, paper 40 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Eq. 7 and 8"

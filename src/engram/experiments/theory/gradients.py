@@ -10,9 +10,11 @@ places where W acts of (what came back)(what went in)ᵀ: for all ten matrices o
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import of_law, worst
-from engram.records import Check, Claim, Measure, Record
+from engram.records import Record
+from engram.specs import Check
 from engram.theory.backward import MATRICES
 
 TIMES = "quick 1 s a seed, paper 3 s a seed on 2 cores"

@@ -24,11 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.claims.readings import capacity
 from engram.experiments.memory import of_law
 from engram.experiments.theory.finite import search_width, slopes
-from engram.records import Check, Claim, Measure, Record, Search
-from engram.records.readings import capacity
+from engram.records import Record
+from engram.specs import Check, Search
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
-from engram.learning.orders import MEMORIES, ORDERS
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.laws.orders import MEMORIES, ORDERS
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 30 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Theorem 3 and section 5"

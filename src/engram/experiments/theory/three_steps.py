@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.records import Record
+from engram.specs import Check
 from engram.tasks.second_visit import SecondVisit
 from engram.theory.induction import gamma, least_tokens, output_memory, previous_memory, tau, trigger_memory
 

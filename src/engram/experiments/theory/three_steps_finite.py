@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.experiments import Scale
-from engram.records import Check, Claim, Measure, Record
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
+from engram.records import Record
+from engram.specs import Check
 from engram.theory.induction import least_tokens
 
 TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"

@@ -12,10 +12,12 @@ sequences.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.experiments import Scale
+from engram.claims import Claim, Measure
+from engram.claims.experiment import Scale
 from engram.experiments.memory import of_law
-from engram.learning.orders import MEMORIES
-from engram.records import Check, Claim, Measure, Record
+from engram.laws.orders import MEMORIES
+from engram.records import Record
+from engram.specs import Check
 
 TIMES = "quick 2 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Theorem 3 (outside its setting)"

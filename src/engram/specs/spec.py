@@ -1,6 +1,5 @@
 """Spec: what to run. Frozen, JSON, its hash is its identity."""
 
-import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,26 +10,26 @@ from pydantic import Field, InstanceOf, model_validator
 
 from engram.errors import did_you_mean
 from engram.learning import FreshBatch, FullBatch, Plan
-from engram.learning.events import AnyEvent
 from engram.models import Transformer
 from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Learner, Written, learns
 from engram.models.trace import Architecture
 from engram.probes.recall import two_layers
-from engram.records import steering
-from engram.records.encode import TAGS, digest_of
+from engram.specs import steering
+from engram.specs.encode import TAGS, digest_of
+from engram.specs.events import AnyEvent
 from engram.tasks import Association, Bigram, Task
 from engram.tasks.facts import FactsOfSize, FactTask
 from engram.tasks.planted import PlantedToken
-from engram.values import Value
+from engram.values import LAWS, Value, law_named
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class Train(Value):
+class Train(Value, name="records.spec.Train"):
     """One training: a task, a model, a plan, a seed; tasks on which it is tested but never trained, by name; and what
-    happens to it on the way (engram.learning.events), in the order of steps."""
+    happens to it on the way (engram.specs.events), in the order of steps."""
 
     task: InstanceOf[Task]
     model: InstanceOf[Architecture]
@@ -80,7 +79,7 @@ class Train(Value):
         return f"{type(self.task).__name__}-{type(self.model).__name__}".lower()
 
 
-class Check(Value):
+class Check(Value, name="records.spec.Check"):
     """A measurement: `law` names a function of engram.theory that yields rows, as "module.function".
 
     The function is called as law(draws=…, seed=…, **sizes). A name that begins with "learning." is looked up in
@@ -107,14 +106,11 @@ class Check(Value):
 
     @property
     def function(self) -> Callable[..., Iterator[dict[str, float]]]:
-        module, _, name = self.law.rpartition(".")
-        room = "engram" if module.startswith("learning.") else "engram.theory"
-        try:
-            found = getattr(importlib.import_module(f"{room}.{module}"), name)
-        except (ImportError, AttributeError, ValueError):
-            found = None
-        if not (inspect.isfunction(found) and found.__module__ == f"{room}.{module}"):
-            raise ValueError(f"law: {self.law!r} is no function of engram.theory; write module.function")
+        found = law_named(self.law)
+        if found is None:
+            raise ValueError(
+                f"law: no law is called {self.law!r}; {did_you_mean(self.law, LAWS)}see engram.values.LAWS"
+            )
         return found
 
     @property
@@ -126,7 +122,7 @@ class Check(Value):
         return f"check-{self.law}"
 
 
-class Search(Value):
+class Search(Value, name="records.spec.Search"):
     """How much a memory holds: the size n at which its accuracy falls to `target`, by bisection.
 
     With a planted token and OneHead it is how wide a head must be: the width at which accuracy rises to the target.

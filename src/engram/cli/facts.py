@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cyclopts import App, Parameter
 
-from engram.voice import WholeNumber, answer, near, print_table, watched
+from engram.cli.output import WholeNumber, answer, near, print_table, watched
 
 fact = App(
     name="fact",
@@ -16,7 +16,7 @@ fact = App(
 @fact.command
 def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json: bool = False) -> int:
     """Train a one-layer transformer on the facts of a CSV file with the columns subject, relation, answer."""
-    from engram.facts import learn_facts
+    from engram.api import learn_facts
 
     record = learn_facts(file, steps, seed, watched(f"facts of {file.name}", "cpu"))
     found = {"run": record.id, "facts": len(record.train.task.facts), "recalled": record.rows[-1]["all.accuracy"]}  # type: ignore[attr-defined]
@@ -31,7 +31,7 @@ def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json:
 @fact.command
 def see(run: str, subject: str, relation: str, *, json: bool = False) -> int:
     """What a run believed of a fact over its training: no idea, the right relation, the right answer."""
-    from engram.facts import see_fact
+    from engram.api import see_fact
 
     asked, beliefs, figures = see_fact(run, subject, relation)
     rows = [
@@ -54,8 +54,8 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> int:
 @fact.command
 def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = False) -> int:
     """Rewrite one fact by a rank-one change of one matrix, and tell which other facts moved. The run is not changed."""
-    from engram import voice
-    from engram.facts import edit_fact
+    from engram.api import edit_fact
+    from engram.cli import output as voice
 
     asked, found = edit_fact(run, subject, relation, answer)
     rows = [{"other facts with": kind, "changed": n, "of": of} for kind, (n, of) in found.changed.items()]

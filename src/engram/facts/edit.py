@@ -1,4 +1,4 @@
-"""What a trained model knows of one fact: over its training, and after the fact is rewritten in one matrix."""
+"""A fact rewritten in one matrix of a trained model, and what else that moves."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -8,14 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engram.errors import EngramError, did_you_mean
+from engram.errors import EngramError
+from engram.facts.ask import Asked, place
 from engram.models.trace import Architecture, Weights
-from engram.probes.facts import CROWDS, Belief, belief, log_probabilities
-from engram.records import Record
-from engram.tasks.book import MISSING, Book
-from engram.tasks.facts import FactTask, OwnFacts
+from engram.probes.facts import CROWDS, log_probabilities
+from engram.tasks.book import Book
 
-ASKED_STEP, EDIT_STEP, AFTER_STEP = 2**41, 2**41 + 1, 2**41 + 2  # prompts that nobody else sees
+EDIT_STEP, AFTER_STEP = 2**41 + 1, 2**41 + 2  # prompts that nobody else sees
 MARGIN = 1.0  # nats by which the new answer wins in every prompt that the edit looks at
 MOST = 2.0**20
 
@@ -25,62 +24,6 @@ class Editable(Architecture, Protocol):
     """A model that names its last matrix before the readout, and what this is applied to."""
 
     def last_store(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[str, Float[Tensor, "B n"]]: ...
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A record about facts, one of them, and its names."""
-
-    record: Record
-    book: Book
-    s: int
-    r: int
-    names: dict[str, list[str]]
-
-    @classmethod
-    def of(cls, record: Record, subject: str, relation: str) -> "Asked":
-        task = record.train.task
-        if not isinstance(task, FactTask):
-            raise EngramError(f"run {record.id} is about {type(task).__name__}, not about facts")
-        book, names = task.book(record.train.seed), names_of(task, record.train.seed)
-        s, r = (_place(kind, word, names[kind]) for kind, word in (("subject", subject), ("relation", relation)))
-        if book.table[s, r] == MISSING:
-            raise EngramError(f"({subject}, {relation}) is not among the facts of run {record.id}")
-        return cls(record, book, s, r, names)
-
-    @property
-    def answer(self) -> str:
-        return self.names["answer"][self.book.table[self.s, self.r]]
-
-
-def names_of(task: FactTask, seed: int) -> dict[str, list[str]]:
-    """Own names, or s0, s1, …, r0, …, a0, … for drawn facts."""
-    if isinstance(task, OwnFacts):
-        return task.names
-    book = task.book(seed)
-    sizes = {"subject": ("s", book.S), "relation": ("r", book.R), "answer": ("a", book.answers)}
-    return {kind: [f"{letter}{i}" for i in range(n)] for kind, (letter, n) in sizes.items()}
-
-
-def _place(kind: str, word: str, names: list[str]) -> int:
-    if word not in names:
-        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        raise EngramError(f"{kind}: unknown {word!r}; {did_you_mean(word, names)}there are: {shown}")
-    return names.index(word)
-
-
-def history(asked: Asked) -> list[tuple[int, Belief]]:
-    """What the model believed of the fact at every stored step."""
-    record = asked.record
-    steps = record.snapshot_steps
-    if not steps:
-        raise EngramError(f"run {record.id} has no stored weights; run it here to have some")
-    return [(step, _belief(asked, record.model(step).weights)) for step in steps]
-
-
-def _belief(asked: Asked, w: Weights) -> Belief:
-    spec = asked.record.train
-    return belief(spec.model, w, asked.book, asked.s, asked.r, spec.seed, ASKED_STEP)
 
 
 @dataclass(frozen=True)
@@ -95,7 +38,7 @@ class Edit:
 
 
 @torch.no_grad()
-def edited(asked: Asked, answer: str) -> Edit:
+def edit(asked: Asked, answer: str) -> Edit:
     """k̃ = C⁻¹k/(kᵀC⁻¹k), k the mean of what the matrix reads in prompts about the fact, C its second moment over all.
 
     δ points from the old answer to the new, as far as makes the new one win by MARGIN in all of these prompts.
@@ -103,7 +46,7 @@ def edited(asked: Asked, answer: str) -> Edit:
     spec, book = asked.record.train, asked.book
     if not isinstance(spec.model, Editable):
         raise EngramError(f"{type(spec.model).__name__} cannot be edited: it does not say which matrix stores")
-    new, old = _place("answer", answer, asked.names["answer"]), int(book.table[asked.s, asked.r])
+    new, old = place("answer", answer, asked.names["answer"]), int(book.table[asked.s, asked.r])
     if new == old:
         raise EngramError(
             f"({asked.names['subject'][asked.s]}, {asked.names['relation'][asked.r]}) is {answer} already"

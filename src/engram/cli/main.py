@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
-from engram.cli_fact import fact
-from engram.cli_lab import lab, replay
-from engram.cli_runs import runs
+from engram.cli.facts import fact
+from engram.cli.lab import lab, replay
+from engram.cli.output import WholeNumber, answer, console, near, only_the_answer_on_stdout, print_table, say, watched
+from engram.cli.runs import runs
 from engram.errors import EngramError, Interrupted, explain_crash
-from engram.voice import WholeNumber, answer, console, near, only_the_answer_on_stdout, print_table, say, watched
 
 app = App(
     name="engram",
@@ -59,11 +59,11 @@ def birth(
 
 def _live_birth(fresh: bool, json: bool) -> int:
     from engram.api import birth_specs
-    from engram.cli_lab import open_lab
+    from engram.cli.lab import open_lab
     from engram.lab.hub import spec_order
-    from engram.records import Train
     from engram.records.files import home
-    from engram.records.spec import run_id
+    from engram.specs import Train
+    from engram.specs.spec import run_id
 
     (spec,) = birth_specs(fresh)
     assert isinstance(spec, Train)
@@ -71,7 +71,7 @@ def _live_birth(fresh: bool, json: bool) -> int:
 
 
 def _births(record: Any) -> dict[str, dict[str, int | None]]:
-    from engram.records.readings import MEMORIES, birth
+    from engram.claims.readings import MEMORIES, birth
 
     return {
         name: {str(level): birth(record, column, level) for level in (0.5, 0.9)} for column, name in MEMORIES.items()
@@ -79,7 +79,7 @@ def _births(record: Any) -> dict[str, dict[str, int | None]]:
 
 
 def _tell_birth(result: Any, report: Path) -> None:
-    from engram.records.readings import late_mean
+    from engram.claims.readings import late_mean
     from engram.show.progress import birth_summary
     from engram.show.tables import print_claims
 
@@ -138,8 +138,8 @@ def run(
         Fields of the Spec to set otherwise: --set task.K=3 plan.optimiser.lr=0.1
     """
     from engram import api
-    from engram.records.settings import parse_settings
     from engram.show.tables import print_claims, print_rows
+    from engram.specs.settings import parse_settings
 
     if engine != "local":
         raise EngramError(f"--engine {engine!r}: this version has the engine local")
@@ -151,7 +151,7 @@ def run(
     print_rows(console(), result.table)
     print_claims(console(), result.claims)
     if settings:
-        print("\nFields were set otherwise: these numbers are not for the ledger.")
+        print("", "Fields were set otherwise: these numbers are not for the ledger.", *result.notes, sep="\n")
     print("", *(f"record  {near(record.folder)}" for record in result.records), sep="\n")
     print(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"), sep="\n")
     return 0
@@ -166,17 +166,19 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
     anew
         Trust no committed record: run here whatever has not run here.
     """
-    from engram import api, experiments
-    from engram.ledger import ledger, missing_specs
+    from engram import api
+    from engram.claims.ledger import Index, ledger, missing_specs
+    from engram.experiments import matching
     from engram.records.files import COMMITTED, home
 
-    chosen, homes = list(experiments.matching(names)), [home()] if anew else [home(), COMMITTED]
-    missing = missing_specs(chosen, scale, homes)
+    chosen, homes = list(matching(names)), [home()] if anew else [home(), COMMITTED]
+    missing = missing_specs(chosen, scale, Index.of(homes))
     if missing:
         api.run_specs(missing, watch=watched(f"{' '.join(names) or 'all'}, {scale} scale", "auto"))
-    entries = _entries(names, homes)
-    _print_ledger(entries, json)
-    committed = {entry.id: entry.verdict for entry in ledger(chosen, [COMMITTED])}
+    index = Index.of(homes)
+    entries = _entries(names, index)
+    _print_ledger(entries, index, json)
+    committed = {entry.id: entry.verdict for entry in ledger(chosen, Index.of([COMMITTED]))}
     changed = [e.id for e in entries if committed[e.id] not in ("missing", e.verdict)]
     if changed:
         say(f"differs from the committed ledger: {', '.join(changed)}")
@@ -198,40 +200,57 @@ def ledger(
     markdown
         Print it as LEDGER.md, always from the committed records only.
     """
-    from engram.ledger import markdown as as_markdown
-    from engram.ledger import write_page
+    from engram.claims.ledger import Index
     from engram.records.files import COMMITTED, home
 
     if markdown and (json or html):
         raise EngramError("ledger: --markdown goes neither with --json nor with --html; choose one")
     only = committed or markdown
-    entries = _entries(names, [COMMITTED] if only else [home(), COMMITTED])
+    index = Index.of([COMMITTED] if only else [home(), COMMITTED])
+    entries = _entries(names, index)
+    if html is None and not markdown:
+        _print_ledger(entries, index, json)
+        return 0
+    _tell_unreadable(index)
+    claims = [entry.to_json() for entry in entries]
     if html is not None:
+        from engram.api import write_ledger
+
         command = " ".join(["engram ledger", *names, "--html FILE", *(["--committed"] if only else [])])
         records = "the committed records" if only else "local and committed records"
-        path = write_page(html.resolve(), entries, records, command)
+        path = write_ledger(html.resolve(), claims, records, command)
         answer({"ledger": str(path)}) if json else print(f"ledger  {near(path)}")
-    elif markdown:
-        print(as_markdown(entries), end="")
     else:
-        _print_ledger(entries, json)
+        from engram.show.ledger_markdown import markdown as as_markdown
+
+        print(as_markdown(claims), end="")
     return 0
 
 
-def _entries(names: Words, homes: list[Path]) -> list[Any]:
+def _entries(names: Words, index: Any) -> list[Any]:
     """Claims of the experiments that are named; where claims are named, only these."""
+    from engram.claims.ledger import ledger
     from engram.experiments import matching
-    from engram.ledger import ledger
 
-    found = ledger(matching(names), homes)
+    found = ledger(matching(names), index)
     return [e for e in found if not names or any(k.startswith(names) for k in (e.id, e.experiment.name))]
 
 
-def _print_ledger(entries: list[Any], json: bool) -> None:
+def _print_ledger(entries: list[Any], index: Any, json: bool) -> None:
     from engram.show.tables import print_claims
 
     claims = [entry.to_json() for entry in entries]
-    answer({"claims": claims}) if json else print_claims(console(), claims)
+    unreadable = [{"record": broken.record, "why": broken.why} for broken in index.unreadable]
+    answer({"claims": claims, "unreadable": unreadable}) if json else print_claims(console(), claims)
+    _tell_unreadable(index)
+
+
+def _tell_unreadable(index: Any) -> None:
+    """How many records decide nothing because they cannot be read, which, and why."""
+    if index.unreadable:
+        n = len(index.unreadable)
+        say(f"{n} record{'s' * (n > 1)} cannot be read and decide{'s' * (n == 1)} nothing:")
+        say(*(f"  {broken.record}: {broken.why}" for broken in index.unreadable))
 
 
 @app.command
@@ -270,7 +289,7 @@ def bench(*names: str, json: bool = False) -> int:
 @app.command
 def doctor(*, json: bool = False) -> int:
     """Versions, threads, device, disk, optional parts."""
-    from engram.doctor import findings
+    from engram.cli.doctor import findings
 
     rows = findings()
     if json:

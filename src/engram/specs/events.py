@@ -28,11 +28,11 @@ class OfMatrix(Event):
     matrix: str
 
 
-class Freeze(OfMatrix):
+class Freeze(OfMatrix, name="learning.events.Freeze"):
     """From this step on the matrix does not move."""
 
 
-class Unfreeze(OfMatrix):
+class Unfreeze(OfMatrix, name="learning.events.Unfreeze"):
     """The matrix moves again. Averages of gradients from before it was frozen are forgotten."""
 
     def act(self, w: Weights, moments: Weights, past: Past, stream: tuple[int, str]) -> None:
@@ -40,7 +40,7 @@ class Unfreeze(OfMatrix):
             del moments[key]
 
 
-class Reset(OfMatrix):
+class Reset(OfMatrix, name="learning.events.Reset"):
     """The matrix has the values of an earlier step."""
 
     to: Steps = 0
@@ -49,7 +49,7 @@ class Reset(OfMatrix):
         w[self.matrix].copy_(past(self.to)[self.matrix])
 
 
-class Truncate(OfMatrix):
+class Truncate(OfMatrix, name="learning.events.Truncate"):
     """Only the largest `rank` singular values of the matrix are kept."""
 
     rank: Annotated[int, Field(ge=0)]
@@ -59,7 +59,7 @@ class Truncate(OfMatrix):
         w[self.matrix].copy_((U[:, : self.rank] * s[: self.rank]) @ V[: self.rank])
 
 
-class Noise(OfMatrix):
+class Noise(OfMatrix, name="learning.events.Noise"):
     """Gaussian noise is added to the matrix: `size` times the root of the mean square of its entries."""
 
     size: Annotated[float, Field(gt=0)]
@@ -75,15 +75,15 @@ class OfHead(Event):
     head: Annotated[int, Field(ge=1)] = 1
 
 
-class Ablate(OfHead):
+class Ablate(OfHead, name="learning.events.Ablate"):
     """The head writes nothing, and learns nothing through what it would write; momentum and decay of W_O go on."""
 
 
-class Restore(OfHead):
+class Restore(OfHead, name="learning.events.Restore"):
     """The head writes again."""
 
 
-class Change(Event):
+class Change(Event, name="learning.events.Change"):
     """A field of the Spec has another value from this step on: plan.optimiser.lr, plan.batch, task.K, …"""
 
     field: str

@@ -11,7 +11,7 @@ from engram.embeddings import directions
 from engram.learning.plan import Adam
 from engram.tasks.denoising import Denoising
 from engram.theory.denoising import case_of, linear_attention, softmax_attention
-from engram.values import generator
+from engram.values import generator, law
 
 RATE, BATCH, TRAIN_SHARE = 0.01, 80, 0.8
 LATE = (0.8, 0.9)  # shares of the epochs after which the rate is a tenth of what it was
@@ -33,6 +33,7 @@ def prompts_of(task: Denoising, data: int, count: int, softmax: int) -> Prompt:
     return Prompt(torch.from_numpy(np.asarray(part, dtype=np.float32)) for part in parts)
 
 
+@law("learning.denoising.trained")
 def trained(
     draws: int, seed: int, *, case: int, softmax: int, data: int = 0, epochs: int = 100, L: int = 500, n: int = 16
 ) -> Iterator[dict[str, float]]:

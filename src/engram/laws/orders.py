@@ -17,9 +17,10 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.learning.steps import AT_ONCE, Embedded, Matrix, Steps, recalls, sampled, scores, spread
+from engram.laws.steps import AT_ONCE, Embedded, Matrix, Steps, recalls, sampled, scores, spread
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.gradients import first_layer, second_layer
+from engram.values import law
 
 MEMORIES = ("W_O2", "W_K2", "W_K1")
 ORDERS = tuple(permutations(MEMORIES))  # the first is that of Theorem 3
@@ -57,6 +58,7 @@ def first_values(d: int, seed: int, random: bool) -> Steps:
     return Steps(*(directions("gaussian/d", d, d, seed, f"first.{name}", torch.float64) for name in MEMORIES))
 
 
+@law("learning.orders.in_order")
 def in_order(
     draws: int, seed: int, N: int, T: int, d: int, n: int, order: int, random: int
 ) -> Iterator[dict[str, float]]:

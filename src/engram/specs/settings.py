@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from engram.errors import EngramError, did_you_mean
-from engram.records.encode import TAGS, decode, encode, user_code
+from engram.specs.encode import TAGS, decode, encode, user_code
 from engram.values import Value
 
 Described = TypeVar("Described", bound=Value)  # a Spec

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from engram.cli.output import WholeNumber, answer, near, say
 from engram.errors import EngramError
-from engram.voice import WholeNumber, answer, near, say
 
 LOCAL = ("127.0.0.1", "localhost")
 

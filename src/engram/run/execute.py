@@ -14,7 +14,6 @@ import torch
 from engram.errors import EngramError, Interrupted
 from engram.learning import Diverged, FreshBatch, FullBatch, Moment, choose_path
 from engram.learning.bisection import bisection
-from engram.learning.events import Reset
 from engram.learning.fact_search import learned
 from engram.learning.paths import STORE_PATHS, search_path
 from engram.learning.planted_steps import planted
@@ -22,14 +21,16 @@ from engram.learning.stores import written
 from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Written
-from engram.records import Check, Record, Search, Spec, Train
+from engram.records import Record
 from engram.records.files import Row
-from engram.records.spec import run_id
 from engram.records.writer import Writer
+from engram.run.training import Standing, measured_steps
+from engram.specs import Check, Search, Spec, Train
+from engram.specs.events import Reset
+from engram.specs.spec import run_id
 from engram.tasks.association import Association, Problem
 from engram.tasks.facts import FactsOfSize
 from engram.tasks.planted import PlantedToken
-from engram.training import Standing, measured_steps
 
 
 def execute(

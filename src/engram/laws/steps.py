@@ -21,6 +21,7 @@ from torch import Tensor
 from engram.embeddings import directions
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.gradients import first_layer, lemma4_gradient, lemma5_gradient, second_layer, surprise
+from engram.values import law
 
 Matrix = Float[Tensor, "d d"]
 AT_ONCE = 2**24  # numbers in a part of the data
@@ -211,6 +212,7 @@ def _task(N: int, T: int, natural: int) -> SecondVisit:
     return SecondVisit(N=N, T=T, pairs="natural" if natural else "distinct")
 
 
+@law("learning.steps.population")
 def population(draws: int, seed: int, N: int, T: int, natural: int = 0, rate: int = 1) -> Iterator[dict[str, float]]:
     """One row: what the exact steps with orthonormal embeddings wrote. Draws and seed change nothing."""
     task = _task(N, T, natural)
@@ -228,6 +230,7 @@ def population(draws: int, seed: int, N: int, T: int, natural: int = 0, rate: in
     yield row
 
 
+@law("learning.steps.from_samples")
 def from_samples(draws: int, seed: int, N: int, T: int, d: int, n: int, natural: int = 0) -> Iterator[dict[str, float]]:
     """Recalls and accuracy (on 1000 fresh sequences) after three steps on n sequences, the same for each step.
 

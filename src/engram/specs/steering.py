@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from engram.errors import EngramError, did_you_mean
-from engram.learning.events import Ablate, Change, Event, Freeze, OfHead, OfMatrix, Reset, Restore, Truncate, Unfreeze
 from engram.models import Weights
 from engram.models.transformer import Head, silenced
-from engram.records.settings import with_settings
+from engram.specs.events import Ablate, Change, Event, Freeze, OfHead, OfMatrix, Reset, Restore, Truncate, Unfreeze
+from engram.specs.settings import with_settings
 
 if TYPE_CHECKING:
-    from engram.records.spec import Train
+    from engram.specs.spec import Train
 
 CHANGEABLE = ("plan.batch", "plan.loss", "plan.optimiser.", "task.")
 FIXED = ("task.corpus",)  # another text is another vocabulary, and a file that nobody asked to read

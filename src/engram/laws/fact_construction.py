@@ -10,6 +10,7 @@ from torch import Tensor
 from engram.models.fact_construct import Construction, attention_only, with_mlp
 from engram.tasks.book import Book
 from engram.tasks.facts import Facts
+from engram.values import law
 
 BINS = np.linspace(-1, 3, 81)
 
@@ -27,6 +28,7 @@ def _outcome(built: Construction, book: Book, seed: int) -> dict[str, float]:
     return {"accuracy": float(right.double().mean()), "parameters_per_fact": per_fact}
 
 
+@law("learning.fact_construction.of_attention")
 def of_attention(
     draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int
 ) -> Iterator[dict[str, float]]:
@@ -44,6 +46,7 @@ def of_attention(
         yield row | {"filter.wrong": _wrong_filters(built, book)}
 
 
+@law("learning.fact_construction.histogram")
 def histogram(
     draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int
 ) -> Iterator[dict[str, float]]:
@@ -55,6 +58,7 @@ def histogram(
         yield {"score": float(low)} | {f"share.{n}": float(share[i]) for n, share in shares.items()}
 
 
+@law("learning.fact_construction.of_mlp")
 def of_mlp(
     draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int, m: int
 ) -> Iterator[dict[str, float]]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from cyclopts import App, Parameter
 
+from engram.cli.output import WholeNumber, answer, near, print_table, watched
 from engram.errors import EngramError
-from engram.voice import WholeNumber, answer, near, print_table, watched
 
 runs = App(
     name="runs",
@@ -90,7 +90,8 @@ def bundle(
     name: str, *, scale: str = "quick", seeds: WholeNumber = 5, into: Path = Path("packed"), json: bool = False
 ) -> int:
     """Copy the finished runs of an experiment, made small, into one file."""
-    from engram.experiments import find, known_scale
+    from engram.claims.experiment import known_scale
+    from engram.experiments import find
     from engram.records.bundle import bundle as bundled
     from engram.records.files import home
     from engram.records.shelf import of_spec

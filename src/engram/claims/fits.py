@@ -7,8 +7,8 @@ from math import inf, sqrt
 import numpy as np
 from jaxtyping import Float
 
+from engram.claims.claim import Interval, Measure
 from engram.errors import EngramError
-from engram.records.claim import Interval, Measure
 
 
 @dataclass(frozen=True)

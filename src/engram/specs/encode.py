@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-import importlib
 import io
 import json
 import re
@@ -16,7 +15,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from engram.errors import EngramError, did_you_mean
-from engram.values import Value
+from engram.values import Value, class_named
 
 Code = Mapping[str, bytes]
 TAGS = ("class", "file", "sha256_of_file", "revision")
@@ -114,29 +113,23 @@ def _class_called(name: str) -> type[Value]:
 
 
 def _class_tag(kind: type[Value]) -> dict[str, str]:
-    if _is_ours(kind):
-        return {"class": f"{kind.__module__.removeprefix('engram.')}.{kind.__qualname__}"}
+    """Its stable name; a class in a user's file is called by its Python name, together with that file."""
+    if kind.stable_name is not None:
+        return {"class": kind.stable_name}
     module = sys.modules[kind.__module__]
     if not hasattr(module, "__content__"):
         raise EngramError(f"class {kind.__name__} must stand in a file that Engram runs: engram run ./file.py")
     return {"class": kind.__qualname__, "file": module.__file_name__, "sha256_of_file": code_digest(module.__content__)}
 
 
-def _is_ours(kind: type[Value]) -> bool:
-    return kind.__module__.startswith("engram.")
-
-
 def _find_class(data: dict[str, Any], code: Code) -> type[Value]:
-    tag = data["class"]
-    try:
-        if "file" in data:
-            module, name = load_code(data["file"], code[data["file"]]), tag
-        else:
-            path, _, name = tag.rpartition(".")
-            module = importlib.import_module(f"engram.{path}")
-        kind = getattr(module, name)
-    except (ImportError, AttributeError, KeyError):
-        raise EngramError(f"class {tag!r} is unknown here; `engram doctor` prints the version of Engram") from None
+    tag, file = data["class"], data.get("file")
+    if file is None:
+        kind = class_named(tag)
+    else:
+        kind = getattr(load_code(file, code[file]), tag, None) if file in code else None
+    if kind is None:
+        raise EngramError(f"class {tag!r} is unknown here; `engram doctor` prints the version of Engram")
     if not (isinstance(kind, type) and issubclass(kind, Value)):
         raise EngramError(f"class {tag!r} is not a description of a run")
     return kind
@@ -150,7 +143,7 @@ def user_code(value: Any) -> dict[str, bytes]:
     if not isinstance(value, Value):
         return {}
     module = sys.modules[type(value).__module__]
-    own = {} if _is_ours(type(value)) else {module.__file_name__: module.__content__}
+    own = {module.__file_name__: module.__content__} if type(value).stable_name is None else {}
     return own | user_code([getattr(value, name) for name in type(value).model_fields])
 
 

@@ -7,16 +7,16 @@ from itertools import pairwise
 import torch
 
 from engram.learning import PATHS, Moment, train
-from engram.learning.events import Past, Reset
 from engram.learning.reference import Gradients, Measured
 from engram.models import Weights
 from engram.models.trace import Architecture
 from engram.models.transformer import Head, silenced
-from engram.probing import probe
-from engram.records import Train
 from engram.records.files import Row
 from engram.records.record import initial_weights
-from engram.records.steering import at, muted, silent
+from engram.run.probing import probe
+from engram.specs import Train
+from engram.specs.events import Past, Reset
+from engram.specs.steering import at, muted, silent
 from engram.tasks import Batch
 
 Steps = Iterator[tuple[Moment, Row]]

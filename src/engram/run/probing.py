@@ -14,8 +14,8 @@ from engram.probes.diagonals import diagonals
 from engram.probes.edges import effects, masses, previous_masses
 from engram.probes.facts import stage
 from engram.probes.recall import answers_W_F, as_simplified, kl_W_F, memories, two_layers
-from engram.records import Train
 from engram.records.record import initial_weights
+from engram.specs import Train
 from engram.tasks import Batch, Bigram, Task
 from engram.tasks.facts import FactTask
 

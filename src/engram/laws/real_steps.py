@@ -13,12 +13,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from engram.laws.orders import MEMORIES, ORDERS
+from engram.laws.steps import recalls, spread
 from engram.learning.fast import applies
-from engram.learning.orders import MEMORIES, ORDERS
 from engram.learning.paths import PATHS
-from engram.learning.steps import recalls, spread
 from engram.models import Simplified, Weights
 from engram.tasks import Bigram, Task
+from engram.values import law
 
 AT_ONCE, TEST = 256, 256  # sequences
 SHARPNESS = (3, 10, 30, 100)
@@ -69,6 +70,7 @@ def accuracy(task: Task, model: Simplified, w: Weights, seed: int, sharpness: fl
     return path(model, sharp, batch, "in_context", ()).metrics["accuracy.in_context"]
 
 
+@law("learning.real_steps.three_steps")
 def three_steps(draws: int, seed: int, d: int, n: int, K: int = 5, T: int = 128) -> Iterator[dict[str, float]]:
     """One row: recall of each memory after the steps of Theorem 3 on the bigram task, and accuracy by sharpness."""
     task, model = Bigram(K=K, T=T), Simplified(d=d, scale="unit")

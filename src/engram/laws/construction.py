@@ -7,10 +7,12 @@ from engram.learning.paths import PATHS
 from engram.models import Simplified
 from engram.models.construct import plant
 from engram.tasks import Bigram
+from engram.values import law
 
 AT_ONCE = 32  # sequences
 
 
+@law("learning.construction.accuracies")
 def accuracies(draws: int, seed: int, d: int, sharpness: int, K: int = 5, T: int = 128) -> Iterator[dict[str, float]]:
     """In-context accuracy and loss of planted weights at unit scale, one row for each of `draws` batches."""
     task, model = Bigram(K=K, T=T), Simplified(d=d, scale="unit")

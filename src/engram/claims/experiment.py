@@ -1,0 +1,139 @@
+"""An experiment: a file that says which Specs to run, under which labels, and what their records claim and show."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+from pydantic import ValidationError
+
+from engram.claims.claim import Claim
+from engram.errors import EngramError
+from engram.records import Record
+from engram.specs import Spec
+from engram.specs.encode import explain
+from engram.specs.spec import run_id
+
+Scale = Literal["smoke", "quick", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+LEAST_SEEDS: dict[Scale, int] = {"smoke": 1, "quick": 5, "paper": 3}
+Label = Hashable  # a word, a number, or a tuple of these; None: the file returned a plain list
+Labelled = dict[Label, list[Spec]]
+
+
+def known_scale(word: str) -> Scale:
+    for scale in SCALES:
+        if scale == word:
+            return scale
+    raise EngramError(f"--scale {word!r}: the allowed scales are {', '.join(SCALES)}")
+
+
+class Runs(dict[Any, list[Record]]):
+    """The records of an experiment, under the labels that its file gave their Specs, seeds in order.
+
+    `scale` is the scale at which the Specs were asked for.
+    """
+
+    def __init__(self, records: Mapping[Any, list[Record]], scale: Scale):
+        super().__init__(records)
+        self.scale: Scale = scale
+
+    @classmethod
+    def of(cls, labelled: Labelled, index: Mapping[str, Record], scale: Scale) -> "Runs":
+        """A Spec that stands under several labels has one record, which stands under all of them."""
+        ids = {label: dict.fromkeys(map(run_id, specs)) for label, specs in labelled.items()}
+        return cls({label: [index[id] for id in same] for label, same in ids.items()}, scale)
+
+    def __missing__(self, label: Any) -> list[Record]:
+        raise EngramError(f"no record has the label {label!r}; the labels are {', '.join(map(repr, self))}")
+
+    @property
+    def records(self) -> list[Record]:
+        """All records, each once, in the order of their labels."""
+        return list({record.id: record for same in self.values() for record in same}.values())
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A file with specs(scale, seeds), claims(runs), figure(runs) and perhaps table(runs).
+
+    `specs` returns {label: [Spec, …]}, and the others get the records under the same labels. A file whose `specs`
+    returns a plain list gets a plain list of records.
+    """
+
+    name: str
+    module: ModuleType
+    command: str
+
+    @property
+    def about(self) -> str:
+        """The first sentence of the docstring: what it shows."""
+        return (self.module.__doc__ or "").strip().partition("\n")[0]
+
+    @property
+    def times(self) -> str:
+        """What the file says about the time of each scale."""
+        return " ".join(getattr(self.module, "TIMES", "not stated").split())
+
+    @property
+    def statements(self) -> dict[str, str]:
+        """Claim id → sentence."""
+        return getattr(self.module, "CLAIMS", {})
+
+    @property
+    def source(self) -> str | None:
+        """Where the sentences stand."""
+        return getattr(self.module, "SOURCE", None)
+
+    def least_seeds(self, scale: Scale) -> int:
+        """Seeds that a verdict needs; an experiment of long trainings may ask for fewer (SEEDS in its file)."""
+        return getattr(self.module, "SEEDS", {}).get(scale, LEAST_SEEDS[scale])
+
+    def labelled(self, scale: Scale, seeds: Iterable[int]) -> Labelled:
+        """The Specs under the labels of the file."""
+        try:
+            found = self.module.specs(scale, list(seeds))
+        except ValidationError as error:
+            raise EngramError(f"{self.name}: {error.title}.{explain(error)}") from None
+        labelled = dict(found) if isinstance(found, Mapping) else {None: found}
+        if not labelled or not all(map(_holds_specs, labelled.values())):
+            raise EngramError(
+                f"{self.name}: specs(scale, seeds) must return a list of Specs, or lists of Specs by label; "
+                f"got {found!r:.80}"
+            )
+        return {label: list(specs) for label, specs in labelled.items()}
+
+    def specs(self, scale: Scale, seeds: Iterable[int]) -> list[Spec]:
+        """The Specs without their labels, each once."""
+        return unique(self.labelled(scale, seeds))
+
+    def table(self, runs: Runs) -> list[dict[str, Any]]:
+        """Rows that `engram run` prints; most experiments have none."""
+        return self._call("table", runs) or []
+
+    def claims(self, runs: Runs) -> list[Claim]:
+        """What the file yields: whole Claims, or (id, measures) whose sentence and source stand at its top."""
+        return [
+            found if isinstance(found, Claim) else self._claim(*found) for found in self._call("claims", runs) or ()
+        ]
+
+    def _claim(self, id: str, measures: Iterable[Any]) -> Claim:
+        return Claim(id, self.statements[id], self.source or "", tuple(measures))
+
+    def figure(self, runs: Runs) -> Any:
+        """The matplotlib Figure of the file; None if it draws none of its own."""
+        return self._call("figure", runs)
+
+    def _call(self, part: str, runs: Runs) -> Any:
+        """A part of the file, if it has it; a file without labels gets a plain list."""
+        function = getattr(self.module, part, None)
+        return function(runs.get(None, runs)) if function else None
+
+
+def _holds_specs(specs: object) -> bool:
+    return isinstance(specs, Sequence) and bool(specs) and all(isinstance(spec, Spec) for spec in specs)
+
+
+def unique(labelled: Labelled) -> list[Spec]:
+    """Every Spec once, in the order of the labels."""
+    return list({run_id(spec): spec for specs in labelled.values() for spec in specs}.values())

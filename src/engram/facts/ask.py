@@ -1,0 +1,69 @@
+"""What a trained model believes of one fact, over its training."""
+
+from dataclasses import dataclass
+
+from engram.errors import EngramError, did_you_mean
+from engram.models.trace import Weights
+from engram.probes.facts import Belief, belief
+from engram.records import Record
+from engram.tasks.book import MISSING, Book
+from engram.tasks.facts import FactTask, OwnFacts
+
+ASKED_STEP = 2**41  # prompts that nobody else sees
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A record about facts, one of them, and its names."""
+
+    record: Record
+    book: Book
+    s: int
+    r: int
+    names: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, record: Record, subject: str, relation: str) -> "Asked":
+        task = record.train.task
+        if not isinstance(task, FactTask):
+            raise EngramError(f"run {record.id} is about {type(task).__name__}, not about facts")
+        book, names = task.book(record.train.seed), names_of(task, record.train.seed)
+        s, r = (place(kind, word, names[kind]) for kind, word in (("subject", subject), ("relation", relation)))
+        if book.table[s, r] == MISSING:
+            raise EngramError(f"({subject}, {relation}) is not among the facts of run {record.id}")
+        return cls(record, book, s, r, names)
+
+    @property
+    def answer(self) -> str:
+        return self.names["answer"][self.book.table[self.s, self.r]]
+
+
+def names_of(task: FactTask, seed: int) -> dict[str, list[str]]:
+    """Own names, or s0, s1, …, r0, …, a0, … for drawn facts."""
+    if isinstance(task, OwnFacts):
+        return task.names
+    book = task.book(seed)
+    sizes = {"subject": ("s", book.S), "relation": ("r", book.R), "answer": ("a", book.answers)}
+    return {kind: [f"{letter}{i}" for i in range(n)] for kind, (letter, n) in sizes.items()}
+
+
+def place(kind: str, word: str, names: list[str]) -> int:
+    """Where a name stands among its kind; an unknown one is told with the nearest."""
+    if word not in names:
+        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        raise EngramError(f"{kind}: unknown {word!r}; {did_you_mean(word, names)}there are: {shown}")
+    return names.index(word)
+
+
+def history(asked: Asked) -> list[tuple[int, Belief]]:
+    """What the model believed of the fact at every stored step."""
+    record = asked.record
+    steps = record.snapshot_steps
+    if not steps:
+        raise EngramError(f"run {record.id} has no stored weights; run it here to have some")
+    return [(step, _belief(asked, record.model(step).weights)) for step in steps]
+
+
+def _belief(asked: Asked, w: Weights) -> Belief:
+    spec = asked.record.train
+    return belief(spec.model, w, asked.book, asked.s, asked.r, spec.seed, ASKED_STEP)

@@ -13,6 +13,7 @@ import pytest
 
 import engram
 from engram.claims.ledger import Index
+from engram.records import files
 from engram.records.files import COMMITTED
 from engram.records.shelf import all_records
 from engram.specs.spec import run_id
@@ -35,6 +36,7 @@ def test_every_class_that_can_be_stored_has_a_name_of_its_own() -> None:
 
 
 def test_a_name_stands_for_one_thing() -> None:
+    import_rooms()
     with pytest.raises(TypeError, match=r"is taken by engram\.tasks\.bigram\.Bigram"):
         type("Other", (Value,), {"__module__": __name__}, name="tasks.bigram.Bigram")
     with pytest.raises(TypeError, match=r"is taken by engram\.theory\.hopfield\.retrieval"):
@@ -105,7 +107,8 @@ def test_a_record_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     spec = json.loads((tmp_path / record.id / "spec.json").read_text())
     spec["task"]["class"] = "tasks.bigram.Renamed"
     (tmp_path / record.id / "spec.json").write_text(json.dumps(spec))
-    (tmp_path / record.id / "digest.json").write_text(json.dumps({"end": "finished"}))
+    sums = {name: files.sha256(files.read(tmp_path / record.id, name)) for name in ("spec.json", "rows.jsonl")}
+    (tmp_path / record.id / "digest.json").write_text(json.dumps({"end": "finished"} | sums))
     index = Index.of([tmp_path])
     assert index.records == {}
     (broken,) = index.unreadable

@@ -6,6 +6,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engram.memory.memory import Name
+from engram.memory.stored import Stored
+from engram.models.memories import memories_of
+from engram.models.trace import Architecture, Weights
+from engram.tasks import Task
 
 seeds = st.integers(0, 10_000)
 few = settings(max_examples=25, deadline=None)
@@ -13,6 +17,11 @@ few = settings(max_examples=25, deadline=None)
 
 def close(a: Tensor, b: Tensor, tolerance: float = 1e-10) -> bool:
     return bool(((a - b).abs() <= tolerance).all())
+
+
+def by_name(model: Architecture, w: Weights, task: Task) -> dict[str, Stored]:
+    """The memories of a model under their names."""
+    return {memory.name: memory for memory in memories_of(model, w, task)}
 
 
 def shuffled(n: int, M: int, seed: int) -> dict[Name, Name]:

@@ -10,14 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.embeddings import directions
+from engram.memory.stored import Stored
 from engram.models import Layer, Simplified, Trace, Transformer, Weights
 from engram.models.construct import plant
+from engram.models.memories import induction_memories, two_layers
 from engram.probes.attribution import attribution, preference, shares, through_W_F
 from engram.probes.diagonals import diagonals, strengths
 from engram.probes.edges import effects, masses, previous_edges, previous_masses, successor_edges
-from engram.probes.recall import answers_W_F, as_simplified, memories, two_layers
+from engram.probes.recall import recalls
 from engram.specs import Train
 from engram.tasks import Batch, Bigram
+from memories import by_name
 
 TASK = Bigram(K=5, T=64, no_repeat=True)
 LINEAR = ("attention", "attention", "linear")
@@ -232,13 +235,15 @@ def test_diagonals_find_what_was_planted(sign: int, fixed: dict[str, Any]) -> No
     tables = {"E": eye, "U": eye, "P": eye[:40], "W_V1": eye, "W_O1": eye, "W_V2": eye}
     w = tables | {"W_K2": (2 + sign * pi_u).diag(), "W_O2": eye, "W_K1": W_K1}
     nothing = w | {name: torch.zeros_like(w[name]) for name in ("W_K1", "W_K2", "W_O2")}
-    found = diagonals(w | {"W_O2": (2 - sign * pi_u).diag()}, nothing, task)
+    planted = w | {"W_O2": (2 - sign * pi_u).diag()}
+    found = diagonals(induction_memories(planted, task, 0), induction_memories(nothing, task, 0), task)
     assert found["diagonal.W_K2.frequency"] == pytest.approx(sign)
     assert found["diagonal.W_O2.frequency"] == pytest.approx(-sign)
     assert found["diagonal.W_K1.position"] == pytest.approx(sign)
     assert found["diagonal.W_K1.variation"] == pytest.approx(float(late.std(correction=0)) / 2)
-    assert strengths(w)["W_O2"].tolist() == [1.0] * 65
-    assert len(strengths(w, task.fixed_triggers)["W_K2"]) == (5 if fixed else 65)
+    strong = strengths(induction_memories(w, task, 0))
+    assert strong["W_O2"].tolist() == [1.0] * 65
+    assert len(strong["W_K2"]) == (5 if fixed else 65)
 
 
 def learned(first: Weights, strength: float) -> Weights:
@@ -255,12 +260,16 @@ def test_diagonals_count_what_was_learned() -> None:
     eye = torch.eye(65, dtype=torch.float64)
     first = {"E": eye, "U": eye, "P": eye[:40], "W_V1": eye, "W_O1": eye, "W_V2": eye}
     first |= dict(zip(("W_O2", "W_K2", "W_K1"), noise, strict=True))
-    even = diagonals(learned(first, 2.0), first, task)
+
+    def read_as(w: Weights) -> list[Stored]:
+        return induction_memories(w, task, 0)
+
+    even = diagonals(read_as(learned(first, 2.0)), read_as(first), task)
     assert [even[f"diagonal.{name}.variation"] for name in MEMORIES] == pytest.approx([0.0] * 3, abs=1e-12)
     for strength in (0.0, -1.0):
-        found = diagonals(learned(first, strength), first, task)
+        found = diagonals(read_as(learned(first, strength)), read_as(first), task)
         assert np.isnan([found[f"diagonal.{name}.variation"] for name in MEMORIES]).all()
-    assert np.isnan(list(diagonals(first, first, task).values())).all()
+    assert np.isnan(list(diagonals(read_as(first), read_as(first), task).values())).all()
 
 
 def test_recall_of_a_transformer(planted: Weights) -> None:
@@ -268,10 +277,11 @@ def test_recall_of_a_transformer(planted: Weights) -> None:
     rotation = directions("orthonormal", 1024, 1024, 0, "R")
     turned = {f"W_K{i}": rotation @ planted[f"W_K{i}"] for i in (1, 2)} | {"W_Q1": rotation, "W_Q2": rotation}
     general = CIRCUIT.model_copy(update={"layers": MATRICES})
-    assert set(memories(as_simplified(CIRCUIT, planted)).values()) == {1.0}
-    assert set(memories(as_simplified(general, planted | turned)).values()) == {1.0}
+    for model, w in ((CIRCUIT, planted), (general, planted | turned)):
+        memories = by_name(model, w, TASK)
+        assert [memories[name].recall() for name in MEMORIES] == [1.0] * 3
     small = Transformer(d=24, layers=(Layer(heads=3), Layer(heads=2)))
-    chance = [memories(as_simplified(small, small.init(65, 256, seed))) for seed in range(20)]
+    chance = [recalls(small.memories(small.init(65, 256, seed), Bigram(T=256))) for seed in range(20)]
     for name, n in {"recall.W_O2": 65, "recall.W_K2": 65, "recall.W_K1": 255}.items():
         assert abs(np.mean([row[name] for row in chance]) - 1 / n) < 4 * np.sqrt(1 / n / n / 20) + 1e-3
 
@@ -281,13 +291,11 @@ def test_the_probes_do_not_see_a_common_rotation_of_queries_and_keys() -> None:
     simplified, general = Simplified(d=16, blocks=LINEAR), Transformer(d=16, layers=MATRICES)
     w, R = doubles(simplified, TASK), directions("orthonormal", 16, 16, 0, "R", torch.float64)
     turned = {f"W_K{i}": R @ w[f"W_K{i}"] for i in (1, 2)} | {"W_Q1": R, "W_Q2": R, "W_F2": w["W_F"]}
-    read = as_simplified(general, w | turned)
+    read = general.as_simplified(w | turned)
     assert all(torch.allclose(read[name], w[name], rtol=0, atol=1e-12) for name in read)
-    assert memories(read) == memories(as_simplified(simplified, w)) == memories(w)
-    one, two = answers_W_F(simplified, w), answers_W_F(general, w | turned)
-    assert one is not None
-    assert two is not None
-    assert torch.allclose(one, two, rtol=0, atol=1e-12)
+    one, two = by_name(simplified, w, TASK), by_name(general, w | turned, TASK)
+    assert list(one) == list(two) == ["W_O2", "W_K2", "W_K1", "W_F"]
+    assert all(torch.allclose(one[name].scores(), two[name].scores(), rtol=0, atol=1e-12) for name in one)
 
 
 def test_the_last_feed_forward_layer_is_asked() -> None:
@@ -296,9 +304,7 @@ def test_the_last_feed_forward_layer_is_asked() -> None:
     model = Transformer(d=8, layers=(other, mlp), hidden=11)
     w = doubles(model, TASK)
     by_hand = [w["U"] @ w["W_F2"] @ torch.clamp(w["W_I2"] @ e, min=0) for e in w["E"]]
-    found = answers_W_F(model, w)
-    assert found is not None
-    assert torch.allclose(found, torch.stack(by_hand), rtol=0, atol=1e-12)
+    assert torch.allclose(by_name(model, w, TASK)["W_F"].scores(), torch.stack(by_hand), rtol=0, atol=1e-12)
     without = Transformer(d=8, layers=(mlp, Layer()), hidden=11)
-    assert answers_W_F(without, doubles(without, TASK)) is None
+    assert "W_F" not in by_name(without, doubles(without, TASK), TASK)
     assert [two_layers(m) for m in (model, without, Transformer(d=8, layers=(mlp,)), Simplified(d=8))] == [1, 1, 0, 1]

@@ -14,7 +14,7 @@ from engram.laws.denoising import trained
 from engram.memory.hopfield import Degree, Hopfield, asynchronous, drive, energy, settle, synchronous
 from engram.specs import Check
 from engram.tasks.denoising import CASES, Clusters, Denoising, Sphere, Subspace
-from engram.theory.denoising import floors, linear_floor, linear_scale, subspace_floor
+from engram.theory.denoising import floors, linear_scale
 from engram.theory.hopfield import bit_error, crossing, dense_law, exponential_rate, retrieval_overlap
 from engram.theory.retrieval import dam_energy, gradient_step, ramsauer_constant
 
@@ -219,14 +219,12 @@ def test_tasks_refuse_what_cannot_be(wrong: dict[str, object]) -> None:
 
 
 def test_best_scale_of_linear_attention() -> None:
-    """Least squares over prompts finds the scale and the error that the law predicts for finite L."""
+    """Least squares over prompts finds the scale that the law predicts for finite L."""
     task = Subspace(L=20)
     prompts = task.sample(0, 0, 20_000)
     step = np.einsum("bln,bl->bn", prompts.X, np.einsum("bln,bn->bl", prompts.X, prompts.query)) / task.L
     scale = (step * prompts.clean).sum() / (step * step).sum()
     assert scale == pytest.approx(linear_scale(task), rel=0.02)
-    assert np.mean((scale * step - prompts.clean) ** 2) == pytest.approx(linear_floor(task), rel=0.02)
-    assert linear_floor(Subspace(L=10**9)) == pytest.approx(subspace_floor(task))
 
 
 @pytest.mark.parametrize("softmax", [0, 1])
@@ -241,7 +239,7 @@ def test_training_denoises(softmax: int) -> None:
 
 def test_laws_are_found_in_two_rooms() -> None:
     assert Check(law="learning.denoising.trained", sizes={"case": 1, "softmax": 0}).function is trained
-    with pytest.raises(ValueError, match="no function"):
+    with pytest.raises(ValueError, match="no law is called"):
         Check(law="learning.denoising.nothing")
     with pytest.raises(ValueError, match="case: 4"):
         list(trained(10, 0, case=4, softmax=0))

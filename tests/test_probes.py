@@ -3,15 +3,20 @@
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from engram.embeddings import directions
+from engram.memory.stored import Labels, Stored
 from engram.models import Model, Simplified, Trace, Weights
 from engram.models.construct import plant, plant_bigram
+from engram.models.memories import bigram_memory
 from engram.probes.attention import attention
-from engram.probes.recall import answers_W_F, kl_W_F, memories, recall, scores_W_K1, scores_W_K2, scores_W_O2
+from engram.probes.recall import distance, recalls
 from engram.tasks import Batch, Bigram
+from memories import by_name
 
 MODEL, TASK = Simplified(d=1024, scale="unit", blocks=("attention", "attention", "linear")), Bigram(K=5, T=128)
+FIXED = Bigram(K=3, T=128, triggers="fixed", offset=4)
 
 
 @pytest.fixture(scope="module")
@@ -20,47 +25,62 @@ def planted() -> Weights:
 
 
 def test_recall_is_one_on_planted_weights(planted: Weights) -> None:
-    assert set(memories(planted).values()) == {1.0}
-    assert set(memories(planted, np.array([4, 8, 15])).values()) == {1.0}
+    induction = Simplified(d=1024, scale="unit")
+    for task in (TASK, FIXED):
+        found = recalls(induction.memories({name: planted[name] for name in induction.names}, task))
+        assert set(found) == {"recall.W_O2", "recall.W_K2", "recall.W_K1", "recall.W_K1.t<64"}
+        assert set(found.values()) == {1.0}
 
 
 def test_recall_is_chance_on_random_weights() -> None:
     """Mean over 40 draws within 4 standard errors of 1/n."""
-    found = [memories(Simplified(d=32).init(65, 256, seed)) for seed in range(40)]
+    model, task = Simplified(d=32), Bigram(T=256)
+    found = [recalls(model.memories(model.init(65, 256, seed), task)) for seed in range(40)]
     for column, n in {"recall.W_O2": 65, "recall.W_K2": 65, "recall.W_K1": 255, "recall.W_K1.t<64": 63}.items():
         values = [row[column] for row in found]
         assert abs(np.mean(values) - 1 / n) < 4 * np.sqrt(1 / n / n / 40) + 1e-3
 
 
 def test_fixed_triggers_compete_among_themselves() -> None:
-    w = Simplified(d=16).init(65, 16, 0)
-    assert scores_W_K2(w, torch.tensor([3, 1, 4])).shape == (3, 3)
-    assert torch.allclose(scores_W_K2(w, torch.tensor([3, 1, 4])), scores_W_K2(w)[[3, 1, 4]][:, [3, 1, 4]], atol=1e-5)
+    model = Simplified(d=16)
+    W_K2 = by_name(model, model.init(65, 16, 0), FIXED)["W_K2"]
+    triggers = FIXED.fixed_triggers
+    assert triggers is not None
+    among = W_K2.scores()[triggers.tolist()][:, triggers.tolist()]
+    assert W_K2.recall() == float((among.argmax(1) == torch.arange(3)).double().mean())
+    assert torch.allclose(W_K2.strengths(), among.diagonal(), atol=1e-5)
 
 
 def test_scores_are_the_bilinear_forms_of_the_table() -> None:
-    w = {name: value.double() for name, value in Simplified(d=12).init(7, 9, 0).items()}
-    assert scores_W_O2(w)[2, 5].item() == pytest.approx((w["U"][5] @ w["W_O2"] @ w["W_V2"] @ w["E"][2]).item())
+    model = Simplified(d=12)
+    w = {name: value.double() for name, value in model.init(65, 9, 0).items()}
+    found = {name: memory.scores() for name, memory in by_name(model, w, TASK).items()}
+    assert found["W_O2"][2, 5].item() == pytest.approx((w["U"][5] @ w["W_O2"] @ w["W_V2"] @ w["E"][2]).item())
     remapped = w["W_O1"] @ w["W_V1"] @ w["E"][5]
-    assert scores_W_K2(w)[2, 5].item() == pytest.approx((w["E"][2] @ w["W_K2"] @ remapped).item())
-    assert scores_W_K1(w)[2, 5].item() == pytest.approx((w["P"][3] @ w["W_K1"] @ w["P"][5]).item())
-    assert scores_W_K1(w, 4).shape == (3, 3)
+    assert found["W_K2"][2, 5].item() == pytest.approx((w["E"][2] @ w["W_K2"] @ remapped).item())
+    assert found["W_K1"][2, 5].item() == pytest.approx((w["P"][3] @ w["W_K1"] @ w["P"][5]).item())
 
 
 def test_recall_counts_rows() -> None:
-    assert recall(torch.tensor([[2.0, 1.0], [3.0, 1.0]])) == 0.5
-    assert recall(torch.eye(9)) == 1.0
+    assert table(torch.tensor([[2.0, 1.0], [3.0, 1.0]]), torch.arange(2)).recall() == 0.5
+    assert table(torch.eye(9), torch.arange(9)).recall() == 1.0
 
 
-def test_kl_of_W_F() -> None:
+def table(scores: Tensor, right: Tensor) -> Stored:
+    """A memory with these scores."""
+    n, m = scores.shape
+    labels = Labels("", "", "", tuple(map(str, range(n))), tuple(map(str, range(m))))
+    return Stored("W", torch.eye(n, dtype=scores.dtype), scores.T, torch.eye(m, dtype=scores.dtype), right, labels)
+
+
+def test_distance_of_W_F_to_the_bigram() -> None:
     """Zero where softmax(U W_F e_k) = π_b; the uniform start level 2.265 of the text where W_F = 0."""
-    pi_b, everyone = TASK.table.bigram, np.ones(65, dtype=bool)
-    zero = torch.zeros(65, 65)
-    assert kl_W_F(zero, pi_b, everyone) == pytest.approx(2.265, abs=1e-3)
-    log_pi_b = torch.from_numpy(np.log(np.maximum(pi_b, 1e-30)))
-    assert kl_W_F(log_pi_b, pi_b, everyone) == pytest.approx(0.0, abs=1e-9)
-    only = np.arange(65) == 7
-    assert kl_W_F(zero, pi_b, only) == pytest.approx(np.log(65) - TASK.table.row_entropies[7], abs=1e-6)
+    pi_b, zero = torch.from_numpy(TASK.table.bigram), torch.zeros(65, 65, dtype=torch.float64)
+    assert distance(table(zero, pi_b)) == pytest.approx(2.265, abs=1e-3)
+    assert distance(table(pi_b.clamp(min=1e-30).log(), pi_b)) == pytest.approx(0.0, abs=1e-9)
+    only = torch.zeros_like(pi_b)
+    only[7] = pi_b[7]  # nothing else is asked
+    assert distance(table(zero, only)) == pytest.approx(np.log(65) - TASK.table.row_entropies[7], abs=1e-6)
 
 
 def test_planted_bigram_is_near_the_ceiling_of_its_probe() -> None:
@@ -69,9 +89,7 @@ def test_planted_bigram_is_near_the_ceiling_of_its_probe() -> None:
     w = {name: directions("gaussian/d", 65, 4096, 0, name) for name in ("E", "U")}
     w["W_F"] = plant_bigram(w, TASK.table.bigram)
     assert model.names[-1] == "W_F"
-    answers = answers_W_F(model, w)
-    assert answers is not None
-    assert kl_W_F(answers, TASK.table.bigram, np.ones(65, dtype=bool)) < 0.1 * 2.265
+    assert distance(bigram_memory(w["E"], w["W_F"], w["U"], TASK, 0)) < 0.1 * 2.265
 
 
 def test_attention_probes_by_hand() -> None:
@@ -91,7 +109,8 @@ def test_attention_probes_by_hand() -> None:
 
 
 def test_one_fixed_trigger_has_nothing_to_compete_with() -> None:
-    assert np.isnan(memories(Simplified(d=8).init(65, 70, 0), np.array([3]))["recall.W_K2"])
+    model, alone = Simplified(d=8), Bigram(K=1, T=70, triggers="fixed")
+    assert np.isnan(recalls(model.memories(model.init(65, 70, 0), alone))["recall.W_K2"])
 
 
 def test_attention_probes_at_ceiling_and_at_chance(planted: Weights) -> None:

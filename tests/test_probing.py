@@ -4,28 +4,32 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engram.errors import EngramError
-from engram.learning import Plan
 from engram.learning.reference import gradients
 from engram.models import Layer, Simplified, Transformer
 from engram.probes.attribution import preference, shares
 from engram.probes.diagonals import diagonals
 from engram.probes.edges import masses
+from engram.probes.probe import UNSEEN, probes_by_name
+from engram.probes.transfer import SEQUENCES as TEST_SEQUENCES
 from engram.run.execute import execute
-from engram.run.probing import LOOKS, TEST_SEQUENCES, unseen
 from engram.specs import Train
 from engram.specs.encode import build, decode, digest_of, encode
 from engram.specs.settings import with_settings
-from engram.tasks import Batch, Bigram
+from engram.tasks import Batch, Bigram, Task
 from engram.values import Value
 
 MATRICES = (Layer(), Layer(feed_forward="linear"))
 Tiny = Callable[..., Train]
+
+
+def unseen(task: Task, seed: int, sequences: int) -> Batch:
+    return task.sample(seed, UNSEEN, sequences)
 
 
 class Constant(Value):
@@ -100,9 +104,12 @@ def test_rows_hold_what_the_model_does_on_other_tasks(
 
 
 def test_every_last_look_has_its_probe(tiny: Tiny) -> None:
-    """The names that a plan may ask for are those that are answered; each once."""
-    (names, _) = get_args(Plan.model_fields["at_end"].annotation)
-    assert list(LOOKS) == list(get_args(names))
+    """The names that a plan may ask for are those of the probes; each once."""
+    assert sorted(probes_by_name()) == [
+        "attribution", "diagonals", "effects", "masses", "preference", "previous_masses",
+    ]  # fmt: skip
+    with pytest.raises(EngramError, match=r"^plan\.at_end: unknown 'mases'; did you mean masses\?"):
+        with_settings(tiny(), {"plan.at_end": ["mases"]})
     with pytest.raises(EngramError, match=r"^plan\.at_end: a probe is named twice"):
         with_settings(tiny(), {"plan.at_end": ["masses", "diagonals", "masses"]})
 
@@ -115,7 +122,7 @@ def test_a_last_look_is_in_the_last_row(tiny: Tiny, tmp_path: Path) -> None:
     assert [any(name.startswith(kinds) for name in row) for row in record.rows] == [False] * 6 + [True]
     model, task, batch = record.model(), Bigram(K=3, T=24), unseen(Bigram(K=3, T=24), 0, 64)
     assert isinstance(model.architecture, Simplified)
-    expected = diagonals(model.weights, record.model(0).weights, task) | masses(model(batch.tokens), batch)
+    expected = diagonals(record.memories(), record.memories(0), task) | masses(model(batch.tokens), batch)
     expected |= preference(model.architecture, model.weights, task, batch)
     expected |= shares(model.architecture, model.weights, batch)
     assert {name: record.last(name) for name in expected} == pytest.approx(expected, rel=1e-4, abs=1e-6, nan_ok=True)

@@ -17,7 +17,6 @@ from filelock import FileLock
 
 from engram.errors import EngramError, Interrupted
 from engram.models import Layer, Simplified, Transformer
-from engram.probes.recall import answers_W_F, kl_W_F, recall, scores_W_K2
 from engram.records import Record
 from engram.records import writer as writer_module
 from engram.records.bundle import bundle
@@ -86,14 +85,13 @@ def test_fixed_triggers_reach_the_probes(tiny: Tiny, tmp_path: Path) -> None:
     task = Bigram(K=4, T=24, triggers="fixed", offset=2)
     model = Simplified(d=16, blocks=("attention", "attention", "linear"))
     record = execute(tiny(loss="all").model_copy(update={"task": task, "model": model}), tmp_path)
-    w, triggers = record.model().weights, task.fixed_triggers
-    assert triggers is not None
-    assert record.rows[-1]["recall.W_K2"] == pytest.approx(recall(scores_W_K2(w, torch.tensor(triggers.tolist()))))
-    asked = np.ones(65, dtype=bool)
-    asked[triggers] = False
-    answers = answers_W_F(model, w)
-    assert answers is not None
-    assert record.rows[-1]["kl.W_F"] == pytest.approx(kl_W_F(answers, task.table.bigram, asked), rel=1e-5)
+    triggers = [] if task.fixed_triggers is None else task.fixed_triggers.tolist()
+    found = {memory.name: memory.scores() for memory in record.memories()}
+    among = found["W_K2"][triggers][:, triggers]
+    assert record.rows[-1]["recall.W_K2"] == float((among.argmax(1) == torch.arange(4)).double().mean())
+    asked, pi_b = [k for k in range(65) if k not in triggers], torch.from_numpy(task.table.bigram)
+    kl = torch.xlogy(pi_b, pi_b) - pi_b * found["W_F"].double().log_softmax(1)
+    assert record.rows[-1]["kl.W_F"] == pytest.approx(float(kl.sum(1)[asked].mean()), rel=1e-5)
 
 
 def test_killed_at_random_points_and_resumed_gives_the_same_bytes(tiny: Tiny, tmp_path: Path) -> None:

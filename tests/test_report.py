@@ -72,14 +72,14 @@ def full(layers: int, **more: Any) -> Train:
 
 
 def test_maps_of_any_two_layers_show_what_the_rows_measure(home: Path) -> None:
-    """The share of rows whose largest cell is on the diagonal is the recall; one layer has no such maps."""
+    """The share of rows whose largest cell is on the diagonal is the recall; one layer has W_F only."""
     record = execute(full(layers=2), home)
     pictures = {picture.name: picture.figure for picture in gallery(record)}
     assert tuple(pictures) == NAMES
     maps = [np.asarray(ax.images[0].get_array()) for ax in pictures["memories"].axes[:3]]
     shown = [float((scores.argmax(axis=1) == np.arange(len(scores))).mean()) for scores in maps]
     assert shown == pytest.approx([record.last(f"recall.{name}") for name in ("W_O2", "W_K2", "W_K1")], abs=1e-6)
-    assert [picture.name for picture in gallery(execute(full(layers=1), home))] == ["curves"]
+    assert [picture.name for picture in gallery(execute(full(layers=1), home))] == ["curves", "memories"]
 
 
 def test_what_is_measured_once_stands_in_a_table_and_not_among_the_curves(home: Path) -> None:

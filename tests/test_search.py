@@ -16,7 +16,7 @@ from engram.errors import EngramError, Interrupted
 from engram.learning import Adam, FullBatch, fast_stores, stores
 from engram.learning.bisection import MOST, bisection
 from engram.memory.rules import targets
-from engram.models.stores import Features, LinearMap, Outer, OuterLowRank, Tangent, TwoLayer, Written, lecun
+from engram.models.stores import LinearMap, Outer, OuterLowRank, TwoLayer, Written, lecun
 from engram.models.trace import Weights
 from engram.native import kernel
 from engram.records import Record
@@ -233,9 +233,7 @@ def test_a_seed_is_a_codebook() -> None:
     assert torch.allclose(grid[0] - grid[1], (grid[0, 0] - grid[1, 0]).expand(3, 8), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "model", [Outer(d=64), OuterLowRank(d=64, m=64), Features(d=64, m=4096), Tangent(d=64, m=4096)]
-)
+@pytest.mark.parametrize("model", [Outer(d=64), OuterLowRank(d=64, m=64)])
 def test_written_memories_store_a_few_pairs(model: Written) -> None:
     assert stores.written(model, Association().problem(5, 64, 0, draws=4), 0).accuracy == 1
 

@@ -76,13 +76,18 @@ def law_named(name: str) -> LawFunction | None:
     return LAWS.get(name)
 
 
-@lru_cache(maxsize=1)
 def import_rooms() -> None:
     """Imports every module in which values and laws are defined, so that all names are known."""
     for room in ROOMS:
-        package = importlib.import_module(f"engram.{room}")
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+        import_room(room)
+
+
+@lru_cache
+def import_room(room: str) -> None:
+    """Imports every module of a room: whoever adds a file to it need not list it anywhere."""
+    package = importlib.import_module(f"engram.{room}")
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
 
 
 def generator(seed: int, purpose: str, step: int = 0) -> np.random.Generator:

@@ -7,7 +7,7 @@ from engram.models.trace import Weights
 from engram.probes.facts import Belief, belief
 from engram.records import Record
 from engram.tasks.book import MISSING, Book
-from engram.tasks.facts import FactTask, OwnFacts
+from engram.tasks.facts import FactTask
 
 ASKED_STEP = 2**41  # prompts that nobody else sees
 
@@ -27,7 +27,7 @@ class Asked:
         task = record.train.task
         if not isinstance(task, FactTask):
             raise EngramError(f"run {record.id} is about {type(task).__name__}, not about facts")
-        book, names = task.book(record.train.seed), names_of(task, record.train.seed)
+        book, names = task.book(record.train.seed), task.names_of(record.train.seed)
         s, r = (place(kind, word, names[kind]) for kind, word in (("subject", subject), ("relation", relation)))
         if book.table[s, r] == MISSING:
             raise EngramError(f"({subject}, {relation}) is not among the facts of run {record.id}")
@@ -36,15 +36,6 @@ class Asked:
     @property
     def answer(self) -> str:
         return self.names["answer"][self.book.table[self.s, self.r]]
-
-
-def names_of(task: FactTask, seed: int) -> dict[str, list[str]]:
-    """Own names, or s0, s1, …, r0, …, a0, … for drawn facts."""
-    if isinstance(task, OwnFacts):
-        return task.names
-    book = task.book(seed)
-    sizes = {"subject": ("s", book.S), "relation": ("r", book.R), "answer": ("a", book.answers)}
-    return {kind: [f"{letter}{i}" for i in range(n)] for kind, (letter, n) in sizes.items()}
 
 
 def place(kind: str, word: str, names: list[str]) -> int:

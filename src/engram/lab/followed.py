@@ -12,11 +12,13 @@ import numpy as np
 from engram.claims.readings import MEMORIES
 from engram.errors import EngramError
 from engram.lab import pictures, presets
+from engram.models.memories import heads_of
 from engram.records.files import Row
 from engram.records.follow import Follower
 from engram.records.shelf import state
 from engram.show.sentences import sentence
 from engram.specs import Train
+from engram.tasks.batch import marks_of
 
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
@@ -93,9 +95,9 @@ class Followed:
             "seed": spec.seed,
             "N": spec.task.N,
             "T": spec.task.T,
-            "letters": pictures.marks_of(spec),
+            "letters": list(marks_of(spec.task)) if hasattr(spec.task, "alphabet") else None,
             "matrices": list(spec.plan.trained),
-            "heads": pictures.heads_of(spec),
+            "heads": list(heads_of(spec.model)),
             "pictures": pictures.catalogue(spec),
             "columns": columns_of(spec),
             "levels": pictures.levels(spec),
@@ -141,7 +143,7 @@ def columns_of(spec: Train) -> list[dict[str, str]]:
     found = [{"name": "loss", "title": "loss", "group": "loss"}] if len(read) > 1 else []
     for kind in ("loss", "accuracy"):
         found += [{"name": f"{kind}.{g}", "title": f"{kind} {groups.get(g, g)}", "group": kind} for g in read]
-    there = pictures.memory_names(spec)
+    there = {picture["name"].partition(":")[2] for picture in pictures.catalogue(spec)}
     recalls = {column: title for column, title in MEMORIES.items() if column.split(".")[1] in there}
     return found + [{"name": name, "title": title, "group": "recall"} for name, title in recalls.items()]
 

@@ -15,7 +15,7 @@ from engram.lab.desk import NOBODY, Desk
 from engram.lab.followed import POLL, Followed, Lasting, events_of
 from engram.lab.protocol import Cell, Intervene, Start, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
-from engram.models.transformer import Head
+from engram.models.trace import Head
 from engram.records import Record
 from engram.records.follow import NoWeights
 from engram.records.shelf import all_records, state

@@ -10,53 +10,46 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.errors import EngramError, did_you_mean
-from engram.models import Model, Simplified, Transformer
-from engram.models.transformer import Head, silenced
+from engram.memory.stored import Stored
+from engram.models import Model, Trace
+from engram.models.memories import heads_of, memories_of
+from engram.models.trace import Head, Weights
+from engram.models.transformer import silenced
 from engram.probes.attribution import attribution
-from engram.probes.recall import answers_W_F, as_simplified, scores_W_K1, scores_W_K2, scores_W_O2, two_layers
+from engram.records.record import initial_weights
 from engram.specs import Train
 from engram.specs.encode import digest_of
 from engram.tasks import Bigram
+from engram.tasks.batch import marks_of
 from engram.tasks.oracle import global_floor, previous_visits
 from engram.theory.predictors import best_guess
 
 LIKELIEST = 5
-VISIBLE = {"\n": "⏎", " ": "␣", "\t": "⇥"}
-MEMORIES = {  # what a memory is asked, and what it answers
-    "W_O2": ("Output memory W_O2", "token attended to", "token written"),
-    "W_K2": ("Key memory W_K2", "current token", "token before the key"),
-    "W_K1": ("Position memory W_K1", "position", "position attended to"),
-    "W_F": ("Bigram memory W_F", "current token", "token written"),
-}
-
-
-def marks_of(spec: Train) -> list[str] | None:
-    """A visible mark for every token, where the task has letters."""
-    if not isinstance(spec.task, Bigram):
-        return None
-    return [VISIBLE.get(letter, letter if letter.isprintable() else "·") for letter in spec.task.table.alphabet]
-
-
-def heads_of(spec: Train) -> list[Head]:
-    if isinstance(spec.model, Simplified):
-        return [(1, 1), (2, 1)]
-    return list(spec.model.heads()) if isinstance(spec.model, Transformer) else []
 
 
 def catalogue(spec: Train) -> list[dict[str, Any]]:
     """Every picture that a run of this Spec has, with the marks of its rows and columns."""
-    marks = marks_of(spec) or [str(i) for i in range(spec.task.N)]
-    places = {"W_K1": ([str(t) for t in range(2, spec.task.T + 1)], [str(s) for s in range(1, spec.task.T)])}
-    found = []
-    for name in memory_names(spec):
-        title, asks, answers = MEMORIES[name]
-        rows, columns = places.get(name, (marks, marks))
-        found.append(_entry(f"memory:{name}", title, asks, answers, rows, columns, name != "W_F"))
-    trained = [name for name in dict.fromkeys([*memory_names(spec), *spec.plan.trained]) if name in spec.plan.trained]
+    memories = memories_at(spec, initial_weights(spec))
+    found = [_memory_entry(memory) for memory in memories]
+    names = dict.fromkeys([*(memory.name for memory in memories), *spec.plan.trained])
+    trained = [name for name in names if name in spec.plan.trained]
     found += [_entry(f"raw:{name}", f"{name}, entries", "row", "column") for name in trained]
     return found + [
-        _entry(f"attention:{i}.{h}", f"Layer {i}, head {h}", "current token", "attends to") for i, h in heads_of(spec)
+        _entry(f"attention:{i}.{h}", f"Layer {i}, head {h}", "current token", "attends to")
+        for i, h in heads_of(spec.model)
     ]
+
+
+def memories_at(spec: Train, w: Weights) -> list[Stored]:
+    """The memories of a training with these weights."""
+    return memories_of(spec.model, w, spec.task, spec.seed)
+
+
+def _memory_entry(memory: Stored) -> dict[str, Any]:
+    words = memory.labels
+    diagonal = memory.has_answers and memory.answers.tolist() == list(range(len(words.rows)))
+    name = f"memory:{memory.name}"
+    return _entry(name, words.title, words.asks, words.answers, words.rows, words.columns, diagonal)
 
 
 def _entry(
@@ -72,40 +65,26 @@ def _entry(
     return {"name": name, "title": title, "asks": asks, "answers": answers} | places
 
 
-def memory_names(spec: Train) -> list[str]:
-    names = ["W_O2", "W_K2", "W_K1"] if two_layers(spec.model) else []
-    linear = isinstance(spec.model, Simplified | Transformer) and any(n.startswith("W_F") for n in spec.model.names)
-    return [*names, *(["W_F"] if linear else [])]
-
-
 @torch.no_grad()
 def picture(spec: Train, model: Model, name: str, tokens: Int[np.ndarray, " T"], ablate: Sequence[Head]) -> np.ndarray:
     """A matrix by its name in the catalogue."""
     kind, _, of = name.partition(":")
-    if name not in (known := [entry["name"] for entry in catalogue(spec)]):
-        raise EngramError(f"no picture {name!r}; {did_you_mean(name, known)}allowed: {', '.join(known)}")
-    if kind == "memory":
-        return _memory(model, of).float().numpy()
-    if kind == "raw":
+    memories = memories_at(spec, model.weights) if kind == "memory" else []
+    heads = {f"{i}.{h}": (i, h) for i, h in heads_of(spec.model)} if kind == "attention" else {}
+    if memory := next((memory for memory in memories if memory.name == of), None):
+        return memory.scores().float().numpy()
+    if kind == "raw" and of in spec.plan.trained:
         return torch.atleast_2d(model.weights[of]).float().numpy()
-    i, h = map(int, of.split("."))
-    return without(model, ablate)(tokens).attention[i - 1][0, h - 1].float().numpy()
-
-
-def _memory(model: Model, name: str) -> Float[Tensor, "n n"]:
-    architecture = model.architecture
-    assert isinstance(architecture, Simplified | Transformer)
-    if name == "W_F":
-        answers = answers_W_F(architecture, model.weights)
-        assert answers is not None
-        return answers
-    w = as_simplified(architecture, model.weights)
-    return {"W_O2": scores_W_O2, "W_K2": scores_W_K2, "W_K1": scores_W_K1}[name](w)
+    if of in heads:
+        i, h = heads[of]
+        return without(model, ablate)(tokens).attention[i - 1][0, h - 1].float().numpy()
+    known = [entry["name"] for entry in catalogue(spec)]
+    raise EngramError(f"no picture {name!r}; {did_you_mean(name, known)}allowed: {', '.join(known)}")
 
 
 def without(model: Model, heads: Sequence[Head]) -> Model:
     """The model in which these heads write nothing."""
-    if heads and not isinstance(model.architecture, Simplified | Transformer):
+    if heads and not hasattr(model.architecture, "without"):
         raise EngramError("ablate: this model has no heads that can be ablated")
     return Model(model.architecture, silenced(model.architecture, model.weights, heads))
 
@@ -124,8 +103,9 @@ def cell(scores: Float[np.ndarray, "n m"], row: int, column: int, diagonal: bool
 
 def tokens_of(spec: Train, text: str | None, tokens: Sequence[int] | None) -> Int[np.ndarray, " T"]:
     """A user's own sequence as token ids."""
-    if text is not None and isinstance(spec.task, Bigram):
-        place = {letter: i for i, letter in enumerate(spec.task.table.alphabet)}
+    letters = getattr(spec.task, "alphabet", None)
+    if text is not None and letters is not None:
+        place = {letter: i for i, letter in enumerate(letters)}
         unknown = next((letter for letter in text if letter not in place), None)
         if unknown is not None:
             raise EngramError(f"text: {unknown!r} is not in the vocabulary of this run")
@@ -145,7 +125,7 @@ def own_sequence(spec: Train, length: int = 64) -> Int[np.ndarray, " T"]:
 @torch.no_grad()
 def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate: Sequence[Head]) -> dict[str, Any]:
     """The likeliest tokens at every position, where the first of them comes from, and what came instead."""
-    model, marks = without(model, ablate), marks_of(spec) or [str(i) for i in range(spec.task.N)]
+    model, marks = without(model, ablate), marks_of(spec.task, spec.seed)
     trace = model(tokens)
     p = trace.logits[0].softmax(dim=1)
     best = p.topk(min(LIKELIEST, p.shape[1]), dim=1)
@@ -177,7 +157,7 @@ def _mark(marks: Sequence[str], token: int) -> str:
 
 def _parts(model: Model, trace: Any, chosen: Int[Tensor, " T"]) -> dict[str, list[float | None]]:
     """By part, its share of the lead of the chosen token over the mean logit."""
-    if not isinstance(model.architecture, Simplified | Transformer):
+    if not isinstance(trace, Trace):
         return {}
     found = {}
     for name, part in attribution(model.architecture, model.weights, trace).items():

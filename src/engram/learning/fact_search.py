@@ -13,11 +13,12 @@ from engram.errors import EngramError, Interrupted
 from engram.learning import fast_facts, reference
 from engram.learning.plan import Adam, FreshBatch
 from engram.learning.stores import given_up
+from engram.memory.rules import rounded
 from engram.models.factual import Factual
 from engram.models.trace import Weights
 from engram.tasks.book import Bags
 from engram.tasks.facts import Facts, FactTask
-from engram.theory.precision import KEPT, rounded
+from engram.theory.precision import KEPT
 from engram.values import law
 
 Stop = Callable[[], bool]
@@ -170,7 +171,7 @@ def _fewest_levels(model: Factual, w: Weights, recalled: Callable[[Weights], flo
 
 
 def _rounded(W: Tensor, levels: int) -> Tensor:
-    return rounded(torch.atleast_2d(W)[None], levels).view(W.shape) if W.abs().max() > 0 else W
+    return rounded(torch.atleast_2d(W), levels).view(W.shape) if W.abs().max() > 0 else W
 
 
 def _efficiency(model: Factual, facts: int, D: int, levels: int, right: float) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, InstanceOf, model_validator
 
 from engram.values import Value
 
@@ -34,9 +34,6 @@ class Adam(Value, name="learning.plan.Adam"):
         return torch.optim.Adam(parameters, self.lr, self.betas, self.eps, foreach=False)
 
 
-Look = Literal["attribution", "diagonals", "effects", "masses", "preference", "previous_masses"]
-
-
 class Plan(Value, name="learning.plan.Plan"):
     """Which matrices are trained, on which positions, by what, for how long.
 
@@ -57,7 +54,8 @@ class Plan(Value, name="learning.plan.Plan"):
     loss: str = "in_context"
     probe_every: Annotated[int, Field(ge=1)] = 5
     attention_every: Annotated[int, Field(ge=1)] = 25
-    at_end: tuple[Look, ...] = ()
+    at_end: tuple[str, ...] = ()
+    probes: tuple[InstanceOf[Value], ...] = ()
     snapshot_every: Annotated[int, Field(ge=1)] | None = None
     dtype: Literal["float32", "float64"] = "float32"
 

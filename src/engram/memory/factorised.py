@@ -10,7 +10,7 @@ from engram.embeddings import Law, directions
 from engram.memory.check import check_rank, check_room
 from engram.memory.linear import Linear
 from engram.memory.memory import Memory, Name
-from engram.memory.rules import low_rank
+from engram.memory.rules import factors, low_rank
 
 
 class LowRank(Memory):
@@ -49,9 +49,7 @@ class Factorised(Memory):
         self.U, self.V = self.U_0, self.V_0
 
     def _write(self, pairs: dict[Name, Name]) -> None:
-        x, y = self.inputs(pairs), self.values[pairs.values()]
-        self.U = self.U + y.T @ (x @ self.V_0.T)
-        self.V = self.V + (y @ self.U_0).T @ x
+        self.U, self.V = factors(self.inputs(self.pairs), self.values[self.pairs.values()], self.U_0, self.V_0)
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
         return self.d / (2 * self.d_inner) * (x @ self.V.T @ self.U.T @ self.values.vectors.T)

@@ -12,10 +12,12 @@ from engram.embeddings import Law
 from engram.errors import EngramError
 from engram.memory.check import check_names, check_rank, check_room, one_of, whole_number
 from engram.memory.memory import Memory, Name
-from engram.memory.rules import hebb
+from engram.memory.names import Names
+from engram.memory.rules import hebb, rounded
+from engram.memory.stored import Stored, truncated
 from engram.memory.train import check_plan, fit
 
-Rule = Literal["hebb", "one-step", "trained"]
+Rule = Literal["hebb", "one-step", "trained", "given"]
 Same = TypeVar("Same", bound="Linear")
 
 
@@ -39,13 +41,14 @@ class Edit:
 
 
 class Linear(Memory):
-    """W is d×d and the score of y is u_y · W e_z.
+    """W is d×d (of a model perhaps not square) and the score of y is u_y · W e_z.
 
     hebb       W = Σ_z u_{f(z)} e_zᵀ, one outer product a pair
     one-step   W = (η/N) Σ_z Σ_k (1{f(z)=k} − 1/M) u_k e_zᵀ: a gradient step of size η = lr from W = 0
     trained    cross-entropy over all pairs by Adam from W = 0, until all are recalled or `steps` are over
+    given      W is a matrix of a model (Linear.of); more pairs are added as outer products of the usual strength
 
-    The last two write W anew from all pairs whenever something is stored.
+    By "one-step" and "trained" W is written again from all pairs whenever something is stored.
 
     >>> m = Linear(d=64, seed=0)
     >>> m.store({"France": "Paris", "Japan": "Tokyo", "Peru": "Lima"})
@@ -61,11 +64,29 @@ class Linear(Memory):
         check_plan(lr, steps)
         check_room("W", d, d)
         self.rule, self.lr, self.steps = rule, lr, steps
-        self.W: Float[Tensor, "d d"] = torch.zeros(d, d, dtype=torch.float64)
+        self.W: Float[Tensor, "m d"] = torch.zeros(d, d, dtype=torch.float64)
+
+    @classmethod
+    def of(cls, stored: Stored) -> "Linear":
+        """A matrix of a model as a memory of one's own: margin, edit, truncate and quantise work on trained weights.
+
+        Names are those of its labels. Its pairs are the right answers, or the likeliest where there are several.
+        """
+        if stored.read is not None:
+            raise EngramError(f"{stored.name}: a layer norm lies between this matrix and its answers; it is not linear")
+        turned = stored.asking == "values"
+        E, U = (stored.values, stored.keys) if turned else (stored.keys, stored.values)
+        memory = cls(E.shape[1], rule="given")
+        memory.values = Names(U.shape[1], "sphere", 0, "U")
+        memory.give(E.cpu(), U.cpu(), stored.labels.rows, stored.labels.columns)
+        memory.W = (stored.W.T if turned else stored.W).detach().double().cpu()
+        memory.pairs = _right_pairs(stored)
+        return memory
 
     def _write(self, pairs: dict[Name, Name]) -> None:
-        if self.rule == "hebb":
-            self.W = self.W + hebb(self.inputs(pairs), self.values[pairs.values()])
+        if self.rule in ("hebb", "given"):
+            known = [key for key in self.pairs if key not in pairs]
+            self.W = self.W + self._strength(known) * hebb(self.inputs(pairs), self.values[pairs.values()])
         else:
             self.W = self._one_step() if self.rule == "one-step" else self._trained()
 
@@ -104,12 +125,15 @@ class Linear(Memory):
         return self.pairs[key]
 
     def strength(self) -> float:
-        """How strong pairs are: 1 by Hebb, η/N by one step, if trained the mean share of u_{f(z)} in W e_z."""
-        if self.rule == "hebb":
+        """How strong pairs are: 1 by Hebb, η/N by one step, otherwise the mean share of u_{f(z)} in W e_z."""
+        return self._strength(self.stored())
+
+    def _strength(self, keys: list[Name]) -> float:
+        if self.rule == "hebb" or not keys:
             return 1.0
         if self.rule == "one-step":
-            return self.lr / len(self.stored())
-        answers, V = self.inputs(self.stored()) @ self.W.T, self.values[self.pairs.values()]
+            return self.lr / len(keys)
+        answers, V = self.inputs(keys) @ self.W.T, self.values[[self.pairs[key] for key in keys]]
         along = (answers * V).sum(1) / V.square().sum(1)
         return float(along.clamp(min=0).mean()) or 1.0  # W = 0 is right if there is one value only
 
@@ -118,28 +142,33 @@ class Linear(Memory):
 
         The Frobenius distance of the two is the root of the sum of squares of the singular values that went.
         """
-        check_rank("rank", rank, self.d)
-        left, spectrum, right = torch.linalg.svd(self.W)
-        return self.copy(left[:, :rank] * spectrum[:rank] @ right[:rank])
+        check_rank("rank", rank, min(self.W.shape))
+        return self.copy(truncated(self.W, rank))
 
-    def spectrum(self) -> Float[Tensor, " d"]:
+    def spectrum(self) -> Float[Tensor, " rank"]:
         """The singular values of W, largest first."""
         return torch.linalg.svdvals(self.W)
 
     def quantise(self: Same, bits: int) -> Same:
         """A copy with every weight on the nearest of 2^bits levels on ±max|W|, Δ = 2 max|W| / (2^bits − 1) apart."""
-        step = grid_step(self, bits)
-        if step == 0:
-            return self.copy()
-        lowest = -self.W.abs().amax()
-        return self.copy(lowest + ((self.W - lowest) / step).round() * step)
+        return self.copy(rounded(self.W, 2**bits) if grid_step(self, bits) else None)
 
-    def copy(self: Same, W: Float[Tensor, "d d"] | None = None) -> Same:
+    def copy(self: Same, W: Float[Tensor, "m d"] | None = None) -> Same:
         """The same pairs and names, with other weights if given; later changes of the one are not seen by the other."""
         other = copy(self)
         other.keys, other.values, other.pairs = self.keys.copy(), self.values.copy(), dict(self.pairs)
         other.W = self.W if W is None else W
         return other
+
+
+def _right_pairs(stored: Stored) -> dict[Name, Name]:
+    """Each question with its right answer; where a law says what is right, with the likeliest one."""
+    if stored.right is None:
+        return {}
+    law = stored.right.is_floating_point()
+    asked = stored.right.sum(1) > 0 if law else torch.ones_like(stored.right, dtype=torch.bool)
+    best = (stored.right.argmax(1) if law else stored.right).tolist()
+    return {stored.labels.rows[i]: stored.labels.columns[best[i]] for i in asked.nonzero().flatten().tolist()}
 
 
 def one_step(

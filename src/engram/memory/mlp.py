@@ -15,7 +15,7 @@ from engram.memory.check import check_room, finite, is_whole, one_of, shown, who
 from engram.memory.memory import Memory, Name
 from engram.memory.names import Names
 from engram.memory.retrieval import Kept
-from engram.memory.rules import ntk_answers, ntk_directions, random_features
+from engram.memory.rules import ntk_answers, ntk_directions, random_features, thresholded
 from engram.memory.train import check_plan, fit
 
 Rule = Literal["hermite", "ntk", "trained"]
@@ -168,7 +168,7 @@ class Threshold(Kept):
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
         b = self.halfway if self.bias is None else self.bias
         U = self.values.vectors
-        return (self.overlaps(x) - b).relu() @ U[self.f] @ U.T
+        return thresholded(self.overlaps(x), U[self.f], b) @ U.T
 
 
 class Sets(Threshold):

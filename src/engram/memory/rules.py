@@ -27,6 +27,27 @@ def hebb(E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"]) -
     return V.mT @ E
 
 
+def rounded(W: Float[Tensor, "*problems m n"], levels: int) -> Float[Tensor, "*problems m n"]:
+    """W on `levels` (an even number) evenly spaced values from −max|W| to max|W|; zero is not among them."""
+    step = 2 * W.abs().amax((-2, -1), keepdim=True) / (levels - 1)
+    return ((W / step - 0.5).round() + 0.5) * step
+
+
+def factors(
+    x: Float[Tensor, "*problems n d"],
+    y: Float[Tensor, "*problems n d"],
+    U0: Float[Tensor, "*problems d m"],
+    V0: Float[Tensor, "*problems m d"],
+) -> tuple[Float[Tensor, "*problems d m"], Float[Tensor, "*problems m d"]]:
+    """U = U0 + Σ y_i (V0 x_i)ᵀ and V = V0 + Σ (U0ᵀ y_i) x_iᵀ of W = (d/2m) U V; U0 and V0 have entries N(0, 1/d)."""
+    return U0 + y.mT @ (x @ V0.mT), V0 + (y @ U0).mT @ x
+
+
+def thresholded(overlaps: Float[Tensor, "q n"], V: Float[Tensor, "n d"], b: float) -> Float[Tensor, "q d"]:
+    """F(x) = Σ_i v_i σ(x_i · x − b), σ = ReLU, from the overlaps x_i · x: a unit a pair, silent but for its own."""
+    return (overlaps - b).relu() @ V
+
+
 def low_rank(
     E: Float[Tensor, "*problems N d"], V: Float[Tensor, "*problems N d"], B: Float[Tensor, "*problems d m"]
 ) -> Float[Tensor, "*problems d m"]:

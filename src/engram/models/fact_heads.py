@@ -13,7 +13,10 @@ from pydantic import Field
 from torch import Tensor
 
 from engram.embeddings import directions
+from engram.memory.stored import Labels, Stored
 from engram.models.trace import Weights
+from engram.tasks.batch import marks_of
+from engram.tasks.facts import FactTask
 from engram.values import Value
 
 Answers = Annotated[int, Field(ge=2, le=2**20)]
@@ -50,9 +53,21 @@ class LinearHead(Value, name="models.fact_heads.LinearHead"):
         """W, and what it is applied to: how much of each token is there."""
         return "W", gathered(w["w"][tokens], tokens, len(w["w"]))
 
+    def memories(self, w: Weights, task: FactTask, seed: int = 0) -> list[Stored]:
+        """W, one row for each answer and one column for each token."""
+        tokens, answers = (torch.eye(n, dtype=w["W"].dtype, device=w["W"].device) for n in w["W"].T.shape)
+        return [said_by_tokens("W", tokens, w["W"], answers, task, seed)]
+
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> HeadTrace:
         logits = self.last_store(w, tokens)[1] @ w["W"].T
         return HeadTrace(w["w"][tokens], logits[:, None].expand(*tokens.shape, -1))
+
+
+def said_by_tokens(name: str, E: Tensor, W: Tensor, U: Tensor, task: FactTask, seed: int) -> Stored:
+    """What each token alone says of the answers."""
+    answers, said = tuple(task.names_of(seed)["answer"]), torch.from_numpy(task.book(seed).said).to(W.device)
+    labels = Labels(f"Value memory {name}", "token", "answer", marks_of(task, seed), answers)
+    return Stored(name, E, W, U, said, labels)
 
 
 def gathered(weight: Float[Tensor, "B T"], tokens: Int[Tensor, "B T"], N: int) -> Float[Tensor, "B N"]:
@@ -83,6 +98,9 @@ class SoftmaxHead(Value, name="models.fact_heads.SoftmaxHead"):
     def last_store(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[str, Float[Tensor, "B d"]]:
         """W_OV, and what it is applied to: the mean that attention takes."""
         return "W_OV", gathered(self._attention(w, tokens), tokens, len(w["E"])) @ w["E"]
+
+    def memories(self, w: Weights, task: FactTask, seed: int = 0) -> list[Stored]:
+        return [said_by_tokens("W_OV", w["E"], w["W_OV"], w["U"], task, seed)]
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> HeadTrace:
         a = self._attention(w, tokens)

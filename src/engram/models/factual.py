@@ -18,8 +18,11 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.errors import EngramError
+from engram.memory.stored import Labels, Stored
+from engram.models.fact_heads import said_by_tokens
 from engram.models.stores import lecun
 from engram.models.trace import Weights
+from engram.tasks.facts import FactTask
 from engram.values import Value
 
 Width = Annotated[int, Field(ge=1, le=2**14)]
@@ -109,6 +112,20 @@ class Factual(Value, name="models.factual.Factual"):
         """The last matrix before U, and what it is applied to: W_F and the hidden units, or W_O and what heads read."""
         _, o = self._attend(w, tokens)
         return ("W_F", self._hidden(w, o @ w["W_O"].T)) if self.m else ("W_O", o)
+
+    def memories(self, w: Weights, task: FactTask, seed: int = 0) -> list[Stored]:
+        """What each token alone says of the answers, all heads together; and what the MLP answers to each fact."""
+        found = [said_by_tokens("W_OV", w["E"], w["W_O"] @ w["W_V"], w["U"], task, seed)]
+        return [*found, self._fact_memory(w, task, seed)] if self.m else found
+
+    def _fact_memory(self, w: Weights, task: FactTask, seed: int) -> Stored:
+        """W_F, asked about every fact in a prompt without noise."""
+        book, names = task.book(seed), task.names_of(seed)
+        s, r, a = (torch.from_numpy(part).to(w["E"].device) for part in book.known.T)
+        prompts = torch.stack([s, book.S + r, torch.full_like(s, book.EOS)], dim=1)
+        facts = tuple(f"{names['subject'][i]} {names['relation'][j]}" for i, j, _ in book.known)
+        labels = Labels("Fact memory W_F", "fact", "answer", facts, tuple(names["answer"]))
+        return Stored("W_F", self.last_store(w, prompts)[1], w["W_F"], w["U"], a, labels)
 
     def read(self, w: Weights, x: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
         """y = x + W_F ReLU(W_I x + b)."""

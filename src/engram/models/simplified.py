@@ -18,7 +18,10 @@ from torch import Tensor
 
 from engram.embeddings import Law, directions
 from engram.errors import EngramError
-from engram.models.trace import Trace, Weights
+from engram.memory.stored import Stored
+from engram.models.memories import bigram_memory, induction_memories
+from engram.models.trace import Head, Trace, Weights
+from engram.tasks import Task
 from engram.values import Value
 
 Attention = Literal["attention"]
@@ -67,9 +70,17 @@ class Simplified(Value, name="models.simplified.Simplified"):
         scores, attention = (scores1[:, None], scores2[:, None]), (attention1[:, None], attention2[:, None])
         return Trace(written, scores, attention, x2, x2 @ w["U"].T)
 
-    def without(self, w: Weights, head: tuple[int, int]) -> Weights:
+    def memories(self, w: Weights, task: Task, seed: int = 0) -> list[Stored]:
+        """The three memories of the induction head, and W_F where there is one."""
+        found = induction_memories(w, task, seed)
+        return [*found, bigram_memory(w["E"], w["W_F"], w["U"], task, seed)] if "W_F" in w else found
+
+    def heads(self) -> tuple[Head, ...]:
+        return (1, 1), (2, 1)
+
+    def without(self, w: Weights, head: Head) -> Weights:
         """Weights in which a head, as (layer, 1), writes nothing."""
-        if head not in ((1, 1), (2, 1)):
+        if head not in self.heads():
             raise EngramError(f"head: no head {head}; allowed: (1, 1), (2, 1)")
         name = f"W_O{head[0]}"
         return w | {name: torch.zeros_like(w[name])} if name in w else w

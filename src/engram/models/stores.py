@@ -5,7 +5,7 @@ V are rows (N×d), with a leading axis of independent problems; an answer is dec
 """
 
 from math import sqrt
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.memory.rules import hebb, low_rank, ntk_answers, ntk_directions, random_features
+from engram.memory.rules import hebb, low_rank
 from engram.models.trace import Weights
 from engram.values import Value, generator
 
@@ -57,30 +57,6 @@ class OuterLowRank(Value, name="models.stores.OuterLowRank"):
     def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
         B = _frozen(X, self.d, self.m, seed, "B")
         return X @ B @ low_rank(X, V, B).mT
-
-
-class Features(Value, name="models.stores.Features"):
-    """A ReLU network of m units: first layer frozen Gaussian, second layer from the Hermite polynomial of a degree."""
-
-    d: Width
-    m: Width
-    degree: Literal[1, 2, 4, 6] = 2  # ReLU has no other Hermite coefficients of low degree
-
-    def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
-        W = _frozen(X, self.m, self.d, seed, "W")
-        return (X @ W.mT).relu() @ random_features(X, V, W, self.degree)
-
-
-class Tangent(Value, name="models.stores.Tangent"):
-    """The network of m units with σ(t) = t² + t³, linearised: both layers frozen Gaussian, the first moves along δ."""
-
-    d: Width
-    m: Width
-    degree: Annotated[int, Field(ge=0, le=2)] = 2
-
-    def answers(self, X: Rows, V: Rows, seed: int) -> Rows:
-        W, out = _frozen(X, self.m, self.d, seed, "W"), _frozen(X, self.m, self.d, seed, "out")
-        return ntk_answers(X, W, out, ntk_directions(X, V, W, out, self.degree), self.degree)
 
 
 def _frozen(X: Rows, rows: int, columns: int, seed: int, name: str) -> Float[Tensor, "draws rows columns"]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from engram.errors import EngramError
 
 Weights = dict[str, Tensor]
+Head = tuple[int, int]  # layer and head, both counted from 1
 WHOLE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
@@ -46,7 +47,12 @@ class Trace:
 
 @runtime_checkable
 class Architecture(Protocol):
-    """A frozen description of a network: its matrices by name, their first values, and the forward pass."""
+    """A frozen description of a network: its matrices by name, their first values, and the forward pass.
+
+    A model that also says what its memories are, memories(w, task, seed) → [Stored], is probed, drawn and edited like
+    any other; one that says which heads it has, heads() → (layer, head), and how it goes without one, without(w, head),
+    is also shown its attention and ablated.
+    """
 
     @property
     def names(self) -> tuple[str, ...]: ...

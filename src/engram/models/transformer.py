@@ -23,10 +23,12 @@ from torch.nn.functional import layer_norm
 
 from engram.embeddings import Law, directions
 from engram.errors import EngramError
-from engram.models.trace import Trace, Weights
+from engram.memory.stored import Stored
+from engram.models.memories import bigram_memory, induction_memories
+from engram.models.trace import Head, Trace, Weights
+from engram.tasks import Task
 from engram.values import Value
 
-Head = tuple[int, int]  # layer and head, both counted from 1
 Blocked = Mapping[Head, Tensor]  # of each head the edges [t, s] that it may not use: boolean, B×T×T, as forward checks
 
 
@@ -115,8 +117,11 @@ class Transformer(Value, name="models.transformer.Transformer"):
 
     def feed_forward(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
         """What the feed-forward layer of layer i answers to x."""
-        kind = self.layers[i - 1].feed_forward
-        return ((x @ w[f"W_I{i}"].T).relu() if kind == "mlp" else x) @ w[f"W_F{i}"].T
+        return self._hidden(w, i, x) @ w[f"W_F{i}"].T
+
+    def _hidden(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
+        """What W_F of layer i is applied to: hidden units, or x itself if the layer is linear."""
+        return (x @ w[f"W_I{i}"].T).relu() if self.layers[i - 1].feed_forward == "mlp" else x
 
     def _attend(
         self, w: Weights, i: int, x: Float[Tensor, "B T d"], blocked: Blocked
@@ -135,6 +140,24 @@ class Transformer(Value, name="models.transformer.Transformer"):
 
     def _split(self, y: Float[Tensor, "B T d"], i: int) -> Float[Tensor, "B H T dh"]:
         return y.unflatten(-1, (self.layers[i - 1].heads, -1)).transpose(1, 2)
+
+    def memories(self, w: Weights, task: Task, seed: int = 0) -> list[Stored]:
+        """The memories of an induction head in the first two layers, and that of the last feed-forward layer.
+
+        Query and key matrices count as one, W_Qᵀ W_K, over all heads; E and P are normed, as the layers see them.
+        """
+        found = induction_memories(self.as_simplified(w), task, seed) if len(self.layers) > 1 else []
+        last = len(self.layers)
+        if f"W_F{last}" not in w:
+            return found
+        shown = self._hidden(w, last, self.normed(w["E"]))
+        return [*found, bigram_memory(shown, w[f"W_F{last}"], w["U"], task, seed, read=self.normed)]
+
+    def as_simplified(self, w: Weights) -> Weights:
+        """The first two layers under the names of `Simplified`."""
+        same = {name: w[name] for name in ("U", "W_V1", "W_O1", "W_V2", "W_O2")}
+        keys = {f"W_K{i}": w[f"W_Q{i}"].T @ w[f"W_K{i}"] if f"W_Q{i}" in w else w[f"W_K{i}"] for i in (1, 2)}
+        return same | keys | {"E": self.normed(w["E"]), "P": self.normed(w["P"])}
 
     def heads(self) -> Iterator[Head]:
         return ((i, h) for i, layer in enumerate(self.layers, 1) for h in range(1, layer.heads + 1))

@@ -1,13 +1,35 @@
 """Where attention goes: does each layer look where an induction head must look?"""
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from engram.models import Trace
+from engram.models.memories import two_layers
+from engram.models.trace import Architecture
 from engram.probes.attribution import share
-from engram.tasks import Batch
+from engram.probes.probe import Look, Probe
+from engram.tasks import Batch, Task
+
+SEQUENCES = 16
+
+
+class Attention(Probe, name="probes.attention.Attention"):
+    """Whether each layer looks where an induction head must look, on a few unseen sequences."""
+
+    columns: ClassVar = ("attention.",)
+    rhythm: ClassVar = "attention_every"
+
+    def missing(self, task: Task, model: Architecture) -> str | None:
+        asked = {"in_context", "first"}
+        return None if two_layers(model) and asked <= set(task.groups) else "two layers of attention, and visits"
+
+    def measure(self, look: Look) -> dict[str, float]:
+        batch = look.unseen(SEQUENCES)
+        return attention(look.forward(batch), batch)
 
 
 def attention(trace: Trace, batch: Batch) -> dict[str, float]:

@@ -5,38 +5,69 @@ r"""Where a prediction comes from: every part of the residual stream has its sha
 The shares add up to the logits exactly. Without a final layer norm, σ = 1 and nothing is centred.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engram.models import Simplified, Trace, Transformer, Weights
+from engram.models import Trace, Weights
+from engram.models.trace import Architecture
 from engram.probes.edges import successor_edges
-from engram.tasks import Batch, Bigram
+from engram.probes.probe import END_SEQUENCES, Look, Probe, no_induction_head, tensor_of
+from engram.tasks import Batch, Bigram, Task
 
 TOP = 3  # a global prediction: among the three likeliest successors under π_b
 
 
-def attribution(model: Simplified | Transformer, w: Weights, trace: Trace) -> dict[str, Float[Tensor, "B T N"]]:
+class Attribution(Probe, name="probes.attribution.Attribution"):
+    """How much of the right answer each part of the model gives."""
+
+    columns: ClassVar = ("attribution.",)
+    called: ClassVar = "attribution"
+
+    def missing(self, task: Task, model: Architecture) -> str | None:
+        return no_induction_head(task, model)
+
+    def measure(self, look: Look) -> dict[str, float]:
+        return shares(look.model, look.w, look.unseen(END_SEQUENCES))
+
+
+class Preference(Probe, name="probes.attribution.Preference"):
+    """Whom the model believes when the induction head and the bigram disagree."""
+
+    columns: ClassVar = ("preference.",)
+    called: ClassVar = "preference"
+
+    def missing(self, task: Task, model: Architecture) -> str | None:
+        return no_induction_head(task, model)
+
+    def measure(self, look: Look) -> dict[str, float]:
+        assert isinstance(look.task, Bigram)
+        return preference(look.model, look.w, look.task, look.unseen(END_SEQUENCES))
+
+
+def attribution(model: Architecture, w: Weights, trace: Trace) -> dict[str, Float[Tensor, "B T N"]]:
     """The direct share of each part: "embedding" is the residual, "head2" the induction head, "W_F…" feed-forward."""
     return {name: _readout(model, part, trace.x) @ w["U"].T for name, part in trace.written.items()}
 
 
-def through_W_F(model: Simplified, w: Weights, trace: Trace) -> dict[str, Float[Tensor, "B T N"]]:
+def through_W_F(model: Architecture, w: Weights, trace: Trace) -> dict[str, Float[Tensor, "B T N"]]:
     """The share of W_F split by whose writing it read: W_F is linear, so these add up to its share."""
     read = {name: part for name, part in trace.written.items() if name != "W_F"}
     return {name: _readout(model, part @ w["W_F"].T, trace.x) @ w["U"].T for name, part in read.items()}
 
 
-def _readout(model: Simplified | Transformer, part: Tensor, whole: Tensor) -> Tensor:
-    if isinstance(model, Simplified) or model.norm == "none":
+def _readout(model: Architecture, part: Tensor, whole: Tensor) -> Tensor:
+    if getattr(model, "norm", "none") == "none":
         return part
     sigma = (whole.var(dim=-1, correction=0, keepdim=True) + 1e-5).sqrt()  # the ε of layer_norm
     return (part - part.mean(dim=-1, keepdim=True)) / sigma
 
 
 @torch.no_grad()
-def shares(model: Simplified | Transformer, w: Weights, batch: Batch) -> dict[str, float]:
+def shares(model: Architecture, w: Weights, batch: Batch) -> dict[str, float]:
     """How much of the right answer each part gives, in context and elsewhere: its share of (logit − mean logit).
 
     The columns of a group add up to the whole lead of the right answer. A linear W_F is split by what it read:
@@ -44,7 +75,7 @@ def shares(model: Simplified | Transformer, w: Weights, batch: Batch) -> dict[st
     """
     trace = model.forward(w, tensor_of(batch.tokens, w))
     parts = attribution(model, w, trace)
-    if isinstance(model, Simplified) and "W_F" in parts:
+    if "W_F" in parts:  # the linear layer of `Simplified`
         del parts["W_F"]
         parts |= {f"W_F.{name}": part for name, part in through_W_F(model, w, trace).items()}
     right = tensor_of(batch.targets, w)[:, :, None]
@@ -56,13 +87,8 @@ def shares(model: Simplified | Transformer, w: Weights, batch: Batch) -> dict[st
     }
 
 
-def tensor_of(tokens: Int[np.ndarray, "B T"], w: Weights) -> Int[Tensor, "B T"]:
-    """A task's tokens where the weights are; a read-only view is copied."""
-    return torch.from_numpy(np.array(tokens)).to(w["E"].device)
-
-
 @torch.no_grad()
-def preference(model: Simplified | Transformer, w: Weights, task: Bigram, batch: Batch) -> dict[str, float]:
+def preference(model: Architecture, w: Weights, task: Bigram, batch: Batch) -> dict[str, float]:
     """Whom the model believes when the induction head and the bigram disagree.
 
     Asked are positions at which the head is active, that is layer 2 looks most at the successor of an earlier visit of

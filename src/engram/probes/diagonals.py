@@ -1,41 +1,56 @@
 """How strong each association of a memory is, and what its strength goes with (Fig. 7)."""
 
+from collections.abc import Iterable
+from typing import ClassVar
+
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.stats import spearmanr
 
-from engram.models import Weights
-from engram.probes.recall import scores_W_K1, scores_W_K2, scores_W_O2
-from engram.tasks import Bigram
+from engram.memory.stored import Stored
+from engram.models.memories import memories_of
+from engram.models.trace import Architecture
+from engram.probes.probe import Look, Probe, no_induction_head
+from engram.tasks import Bigram, Task
 
 Strengths = Float[np.ndarray, " n"]
 
 
-def strengths(w: Weights, triggers: Int[np.ndarray, " K"] | None = None) -> dict[str, Strengths]:
-    """The diagonal of each score matrix: the right answer of every question."""
-    asked = None if triggers is None else torch.as_tensor(triggers.copy(), device=w["E"].device)
-    scores = {"W_O2": scores_W_O2(w), "W_K2": scores_W_K2(w, asked), "W_K1": scores_W_K1(w)}
-    return {name: table.diagonal().cpu().double().numpy() for name, table in scores.items()}
+class Diagonals(Probe, name="probes.diagonals.Diagonals"):
+    """Rank correlations of what was learned with what is seen more often, and how unevenly each memory is filled."""
+
+    columns: ClassVar = ("diagonal.",)
+    called: ClassVar = "diagonals"
+
+    def missing(self, task: Task, model: Architecture) -> str | None:
+        return no_induction_head(task, model)
+
+    def measure(self, look: Look) -> dict[str, float]:
+        assert isinstance(look.task, Bigram)
+        return diagonals(look.memories(), memories_of(look.model, look.first(), look.task, look.seed), look.task)
+
+
+def strengths(memories: Iterable[Stored]) -> dict[str, Strengths]:
+    """Of each memory with right answers their scores: the diagonal of its score matrix."""
+    return {m.name: m.strengths().cpu().double().numpy() for m in memories if m.has_answers}
 
 
 @torch.no_grad()
-def diagonals(w: Weights, first: Weights, task: Bigram) -> dict[str, float]:
-    """Rank correlations of what was learned with what is seen more often, and how unevenly each memory is filled.
+def diagonals(memories: Iterable[Stored], first: Iterable[Stored], task: Bigram) -> dict[str, float]:
+    """What was learned is the strength now minus that of the first weights, whose noise differs between memories.
 
-    Learned is the strength now minus that of the first weights, whose noise differs from memory to memory.
-
-    W_K2.frequency    with the frequency of the token, π_u
+    W_K2.frequency    rank correlation with the frequency of the token, π_u
     W_K1.position     with the position t: negative if late positions are weaker
-    W_….variation     standard deviation over mean; no number where the mean is not positive: nothing was learned
+    W_….variation     standard deviation over mean; NaN where the mean is not positive: nothing was learned
     """
-    triggers = task.fixed_triggers
-    before = strengths(first, triggers)
-    learned = {name: now - before[name] for name, now in strengths(w, triggers).items()}
-    frequency = task.table.unigram if triggers is None else task.table.unigram[triggers]
+    before = strengths(first)
+    learned = {name: now - before[name] for name, now in strengths(memories).items()}
+    triggers, unigram = task.fixed_triggers, task.table.unigram
+    frequency = unigram if triggers is None else unigram[triggers]
     return {f"diagonal.{name}.variation": _variation(values) for name, values in learned.items()} | {
         "diagonal.W_K2.frequency": _rank_correlation(learned["W_K2"], frequency),
-        "diagonal.W_O2.frequency": _rank_correlation(learned["W_O2"], task.table.unigram),
+        "diagonal.W_O2.frequency": _rank_correlation(learned["W_O2"], unigram),
         "diagonal.W_K1.position": _rank_correlation(learned["W_K1"], np.arange(len(learned["W_K1"]))),
     }
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -9,11 +10,29 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.models.trace import Architecture, Weights
+from engram.probes.probe import UNSEEN, Look, Probe
+from engram.tasks import Task
 from engram.tasks.book import Book
+from engram.tasks.facts import FactTask
 from engram.theory.fact_flow import Guesses, Prompts, alike, losses
 
 CROWDS = 32  # prompts about a single fact
 AT_ONCE = 4096  # prompts
+
+
+class FactStage(Probe, name="probes.facts.FactStage"):
+    """Losses over all facts of the book, of the relation alone, of the subject alone."""
+
+    columns: ClassVar = ("all.",)
+    rhythm: ClassVar = "attention_every"
+
+    def missing(self, task: Task, model: Architecture) -> str | None:
+        return None if isinstance(task, FactTask) else "a task of facts"
+
+    def measure(self, look: Look) -> dict[str, float]:
+        assert isinstance(look.task, FactTask)
+        found = stage(look.model, look.w, look.task.book(look.seed), look.seed, UNSEEN)
+        return {f"all.{name}": value for name, value in found.items()}
 
 
 def stage(model: Architecture, w: Weights, book: Book, seed: int, step: int) -> dict[str, float]:

@@ -13,7 +13,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
 from engram.errors import EngramError, did_you_mean
+from engram.memory.stored import Stored
 from engram.models import Model, Weights
+from engram.models.memories import memories_of
 from engram.records import files
 from engram.records.files import Row, corrupt
 from engram.specs.encode import Code, decode, encode
@@ -150,6 +152,11 @@ class Record:
             raise EngramError(f"record {self.id} has no weights of step {step}; stored steps: {steps}")
         at = steps[-1] if step is None else step
         return model_at(spec, at, initial_weights(spec), self.snapshot(at))
+
+    def memories(self, step: int | None = None) -> list[Stored]:
+        """The memories of the model as they were at a stored step (the last one by default)."""
+        spec = self.train
+        return memories_of(spec.model, self.model(step).weights, spec.task, spec.seed)
 
     def snapshot(self, step: int) -> Weights:
         """The trained weights at a stored step, as they were kept."""

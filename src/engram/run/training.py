@@ -9,8 +9,8 @@ import torch
 from engram.learning import PATHS, Moment, train
 from engram.learning.reference import Gradients, Measured
 from engram.models import Weights
-from engram.models.trace import Architecture
-from engram.models.transformer import Head, silenced
+from engram.models.trace import Architecture, Head
+from engram.models.transformer import silenced
 from engram.records.files import Row
 from engram.records.record import initial_weights
 from engram.run.probing import probe

@@ -10,9 +10,10 @@ from matplotlib.patches import Rectangle
 
 from engram.probes.edges import Edges, previous_edges, successor_edges
 from engram.records import Record
-from engram.show.plots import headline, label_tokens, letters_of
+from engram.show.plots import headline, label_tokens
 from engram.show.style import CYCLE, house_style
 from engram.tasks import Task
+from engram.tasks.batch import marks_of
 
 Edge = tuple[int, int]
 RIGHT, OTHER = CYCLE[1], CYCLE[2]  # after an earlier visit of a trigger; of another token
@@ -60,8 +61,8 @@ class Readable:
 
     def __init__(self, record: Record, length: int):
         self.tokens, asked = readable_sequence(record.train.task, record.train.seed, length)
-        letters = letters_of(record)
-        self.marks = [letters[z] if letters else str(z) for z in self.tokens]
+        marks = marks_of(record.train.task, record.train.seed)
+        self.marks = [marks[z] for z in self.tokens]
         z = torch.from_numpy(self.tokens)[None]
         self.previous = {(t, s): RIGHT for t, s in _pairs(previous_edges(z))}
         self.successors = {(t, s): RIGHT if asked[t] else OTHER for t, s in _pairs(successor_edges(z))}

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from engram.models import Simplified
-from engram.probes.recall import two_layers
+from engram.models.memories import two_layers
 from engram.records import Record
 from engram.show.attention import attention_maps
 from engram.show.plots import birth_curves, curves, memory_maps
@@ -26,17 +25,20 @@ def gallery(record: Record) -> list[Picture]:
     spec = record.spec
     if not isinstance(spec, Train) or not record.rows:
         return []
-    if not (two_layers(spec.model) and "in_context" in spec.task.groups):
-        return [Picture("curves", "Everything measured over training.", curves([record]))]
-    drawn = birth_curves if "accuracy.in_context" in record.columns else curves
-    pictures = [Picture("curves", "In-context accuracy and the recall of each memory over training.", drawn([record]))]
-    if record.snapshot_steps:
-        caption = MEMORIES if isinstance(spec.model, Simplified) else f"{MEMORIES} {AS_ONE}"
-        pictures.append(Picture("memories", caption, memory_maps(record)))
+    birth = two_layers(spec.model) and "accuracy.in_context" in record.columns
+    told = "In-context accuracy and the recall of each memory over training." if birth else "Everything measured."
+    pictures = [Picture("curves", told, (birth_curves if birth else curves)([record]))]
+    memories = record.memories() if record.snapshot_steps else []
+    if memories:
+        caption = MEMORIES if two_layers(spec.model) else BASIS
+        as_one = f" {AS_ONE}" if hasattr(spec.model, "as_simplified") else ""
+        pictures.append(Picture("memories", caption + as_one, memory_maps(record)))
+    if record.snapshot_steps and two_layers(spec.model) and "in_context" in spec.task.groups:
         pictures.append(Picture("attention", ATTENTION, attention_maps(record)))
     return pictures
 
 
+BASIS = "Each matrix in its association basis: rows ask, columns answer."
 MEMORIES = (
     "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that came after "
     "the current token, W_K1 finds the previous position. A memory that recalls shows a bright diagonal."

@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from engram.claims.readings import MEMORIES, birth
-from engram.probes.recall import as_simplified, scores_W_K1, scores_W_K2, scores_W_O2, two_layers
+from engram.memory.stored import Stored
 from engram.records import Record
-from engram.show.style import COLOURS, INK, MUTED, house_style, visible
+from engram.show.style import COLOURS, INK, MUTED, house_style
 from engram.specs import Train
-from engram.tasks import Bigram
+
+MOST_MARKS = 100  # more than these cannot be read on an axis
 
 
 @house_style()
@@ -133,35 +134,35 @@ def headline(fig: Figure, text: str) -> None:
 
 @house_style()
 def memory_maps(record: Record, step: int | None = None) -> Figure:
-    """The three memories in their association bases, as in Fig. 7: a memory that recalls is a bright diagonal."""
-    fig = Figure(figsize=(12.4, 4.3))
-    draw_maps(fig, list(fig.subplots(1, 3)), record, step)
+    """Every memory of a model in its association basis, as in Fig. 7: one that recalls is a bright diagonal."""
+    memories = record.memories(step)
+    fig = Figure(figsize=(4.15 * len(memories), 4.3))
+    draw_maps(fig, list(fig.subplots(1, len(memories), squeeze=False)[0]), memories)
     at = record.snapshot_steps[-1] if step is None else step
     headline(fig, f"Scores of every question (row) with every answer (column) at step {at}")
     return fig
 
 
-def draw_maps(fig: Figure, axes: Sequence[Axes], record: Record, step: int | None = None) -> None:
-    """W_O2, W_K2 and W_K1 on three axes, on one scale."""
-    model, letters = record.train.model, letters_of(record)
-    assert two_layers(model)
-    w = as_simplified(model, record.model(step).weights)
-    image = heat(axes[0], scores_W_O2(w).numpy(), "W_O2: the token to write", "token attended to", "token written")
-    heat(axes[1], scores_W_K2(w).numpy(), "W_K2: the token to look for", "current token", "token before the key")
-    positions = heat(
-        axes[2], scores_W_K1(w).numpy(), "W_K1: the position to look at", "current position t", "position s"
-    )
-    T = len(w["P"])
-    positions.set_extent((0.5, T - 0.5, T + 0.5, 1.5))  # rows are t = 2 … T, columns s = 1 … T − 1
-    if letters:
-        for ax in axes[:2]:
-            label_tokens(ax, letters, size=4.5)
-    fig.colorbar(image, ax=axes, shrink=0.8, extend="both", pad=0.01, label="score / standard deviation of the panel")
+def draw_maps(fig: Figure, axes: Sequence[Axes], memories: Sequence[Stored]) -> None:
+    """A map for each memory, all on one scale."""
+    images = [draw_map(ax, memory) for ax, memory in zip(axes, memories, strict=True)]
+    label = "score / standard deviation of the panel"
+    fig.colorbar(images[0], ax=axes, shrink=0.8, extend="both", pad=0.01, label=label)
 
 
-def letters_of(record: Record) -> str | None:
-    task = record.train.task
-    return task.table.alphabet if isinstance(task, Bigram) else None
+def draw_map(ax: Axes, memory: Stored) -> AxesImage:
+    """One memory; positions have an axis of numbers, other questions and answers their marks, if there is room."""
+    words = memory.labels
+    image = heat(ax, memory.scores().float().cpu().numpy(), words.title, words.asks, words.answers)
+    places = [(ax.set_yticks, words.rows), (ax.set_xticks, words.columns)]
+    if all(mark.isdecimal() for _, marks in places for mark in marks):
+        top, left = int(words.rows[0]), int(words.columns[0])
+        image.set_extent((left - 0.5, left + len(words.columns) - 0.5, top + len(words.rows) - 0.5, top - 0.5))
+        return image
+    for set_ticks, marks in places:
+        set_ticks(range(len(marks)), marks, fontsize=4.5) if len(marks) <= MOST_MARKS else set_ticks([])
+    ax.tick_params(length=0)
+    return image
 
 
 def heat(ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, columns: str) -> AxesImage:
@@ -172,8 +173,7 @@ def heat(ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, colu
     return ax.imshow(scores / spread, cmap="RdBu_r", norm=TwoSlopeNorm(0, -6, 6), interpolation="nearest")
 
 
-def label_tokens(ax: Axes, letters: Sequence[str], size: float) -> None:
-    marks = [visible(letter) for letter in letters]
+def label_tokens(ax: Axes, marks: Sequence[str], size: float) -> None:
     ax.set_xticks(range(len(marks)), marks, fontsize=size)
     ax.set_yticks(range(len(marks)), marks, fontsize=size)
     ax.tick_params(length=0)

@@ -20,7 +20,7 @@ def strengths_and_maps(records: Sequence[Record]) -> Figure:
     fig = Figure(figsize=(12.4, 8.6 if shown else 3.9))
     rows = fig.subplots(3 if shown else 1, 3, height_ratios=(1.5, 1, 1)[: 3 if shown else 1], squeeze=False).tolist()
     if shown:
-        draw_maps(fig, rows[0], shown)
+        draw_maps(fig, rows[0], [memory for memory in shown.memories() if memory.has_answers])
         _diagonals(rows[1], shown)
     _correlations(rows[-1], records)
     about = "Every question (row) with every answer (column), and how strong the right answers are"
@@ -32,7 +32,7 @@ def _diagonals(axes: Sequence[Axes], record: Record) -> None:
     """Strength over what makes an association frequent: its token, or its position."""
     task = record.train.task
     assert isinstance(task, Bigram)
-    found = strengths(record.model().weights)
+    found = strengths(record.memories())
     for ax, name in zip(axes, ("W_O2", "W_K2"), strict=False):
         ax.semilogx(task.table.unigram, found[name], "o", ms=3, color=CYCLE[0])
         ax.set_xlabel("frequency of the token π_u")

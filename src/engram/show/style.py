@@ -16,7 +16,6 @@ COLOURS = {
     "recall.W_K1": "#CC79A7",
 }
 CYCLE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK]
-VISIBLE = {"\n": "⏎", " ": "␣", "\t": "⇥"}
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -45,8 +44,3 @@ RC: dict[Any, Any] = {
 def house_style() -> Iterator[None]:
     with rc_context(RC):
         yield
-
-
-def visible(token: str) -> str:
-    """A character that can be seen on an axis."""
-    return VISIBLE.get(token, token if token.isprintable() else "·")

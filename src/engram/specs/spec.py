@@ -10,16 +10,15 @@ from pydantic import Field, InstanceOf, model_validator
 
 from engram.errors import did_you_mean
 from engram.learning import FreshBatch, FullBatch, Plan
-from engram.models import Transformer
 from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Learner, Written, learns
 from engram.models.trace import Architecture
-from engram.probes.recall import two_layers
+from engram.probes.probe import Probe, probes_by_name
 from engram.specs import steering
 from engram.specs.encode import TAGS, digest_of
 from engram.specs.events import AnyEvent
-from engram.tasks import Association, Bigram, Task
+from engram.tasks import Association, Task
 from engram.tasks.facts import FactsOfSize, FactTask
 from engram.tasks.planted import PlantedToken
 from engram.values import LAWS, Value, law_named
@@ -52,8 +51,7 @@ class Train(Value, name="records.spec.Train"):
             _known(f"tests.{name}", self.plan.loss, (*test.groups, "all"))
         for name in self.plan.trained:
             _known("plan.trained", name, self.model.names)
-        for name in self.plan.at_end:
-            self._suits(name)
+        self._check_probes()
         answers = self.task.answers if isinstance(self.task, FactTask) else None
         if getattr(self.model, "answers", None) != answers:
             given = getattr(self.model, "answers", "none")
@@ -63,12 +61,21 @@ class Train(Value, name="records.spec.Train"):
         steering.check(self)
         return self
 
-    def _suits(self, probe: str) -> None:
-        """Probes at the end read an induction head on the bigram task."""
-        if not (isinstance(self.task, Bigram) and two_layers(self.model)):
-            raise ValueError(f"plan.at_end: {probe!r} needs the task Bigram and a model with two layers of attention")
-        if probe == "effects" and not isinstance(self.model, Transformer):
-            raise ValueError("plan.at_end: 'effects' needs a Transformer; Simplified has one head a layer")
+    def _check_probes(self) -> None:
+        """Every probe that the plan asks for suits the task and the model."""
+        for name in self.plan.at_end:
+            _known("plan.at_end", name, tuple(probes_by_name()))
+            self._check_suits("plan.at_end", name, probes_by_name()[name]())
+        for probe in self.plan.probes:
+            name = type(probe).__name__
+            if not isinstance(probe, Probe) or not probe.columns:
+                raise ValueError(f"plan.probes: {name} must be an engram.Probe that says how its columns begin")
+            self._check_suits("plan.probes", name, probe)
+
+    def _check_suits(self, field: str, name: str, probe: Probe) -> None:
+        missing = probe.missing(self.task, self.model)
+        if missing is not None:
+            raise ValueError(f"{field}: {name!r} needs {missing}")
 
     @property
     def steps(self) -> int:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from engram.errors import EngramError, did_you_mean
 from engram.models import Weights
-from engram.models.transformer import Head, silenced
+from engram.models.trace import Head
+from engram.models.transformer import silenced
 from engram.specs.events import Ablate, Change, Event, Freeze, OfHead, OfMatrix, Reset, Restore, Truncate, Unfreeze
 from engram.specs.settings import with_settings
 

@@ -48,11 +48,18 @@ class Batch:
             )
 
 
+def marks_of(task: "Task", seed: int = 0) -> tuple[str, ...]:
+    """A visible mark for every token: what the task's own marks(seed) says, or else its number."""
+    own = getattr(task, "marks", None)
+    return tuple(own(seed)) if own else tuple(map(str, range(task.N)))
+
+
 @runtime_checkable
 class Task(Protocol):
     """Anything with a vocabulary of N tokens and sequences of length T that samples them.
 
-    `groups` names the masks of its batches. Write your own as a frozen `Value` with these four.
+    `groups` names the masks of its batches. Write your own as a frozen `Value` with these four. A task may also say
+    how its tokens are written, marks(seed), and which letters a person can type, `alphabet`.
     """
 
     @property

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from engram.native import call, kernel
 from engram.tasks.batch import Batch
-from engram.tasks.corpus import Corpus, Sampler, TextFile, conditional, corpus_of, random_bits
+from engram.tasks.corpus import Corpus, Sampler, TextFile, conditional, corpus_of, random_bits, visible
 from engram.values import Value, generator
 
 Walk = tuple[Int[np.ndarray, "B T1"], Int[np.ndarray, "B T"]]
@@ -67,6 +67,14 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
     @property
     def groups(self) -> tuple[str, ...]:
         return ("in_context", "first", "global")
+
+    @property
+    def alphabet(self) -> str:
+        """The letter of every token."""
+        return self.table.alphabet
+
+    def marks(self, seed: int) -> list[str]:
+        return [visible(letter) for letter in self.alphabet]
 
     @property
     def fixed_triggers(self) -> Int[np.ndarray, " K"] | None:

@@ -73,6 +73,15 @@ class Book:
         return np.column_stack([s, r, self.table[s, r]])
 
     @cached_property
+    def said(self) -> Float[np.ndarray, "N A"]:
+        """What each token alone says of the answer: p(a | s), p(a | r); zero for noise and EOS."""
+        s, r, a = self.known.T
+        joint = np.zeros((self.N, self.answers))
+        np.add.at(joint, (s, a), self.p[s, r])
+        np.add.at(joint, (self.S + r, a), self.p[s, r])
+        return joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
+
+    @cached_property
     def ends(self) -> Float[np.ndarray, " n"]:
         """Where on the way from 0 to 1 each known fact ends."""
         p = self.p[self.known[:, 0], self.known[:, 1]]

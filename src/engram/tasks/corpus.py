@@ -16,6 +16,7 @@ from pydantic import model_validator
 from engram.errors import EngramError
 from engram.values import Value
 
+VISIBLE = {"\n": "⏎", " ": "␣", "\t": "⇥"}
 LARGEST_ALPHABET = 4096  # N×N tables: 128 MB each at this size
 
 
@@ -146,3 +147,8 @@ class Sampler:
 
 def random_bits(rng: np.random.Generator, shape: tuple[int, ...]) -> UInt32[np.ndarray, "..."]:
     return rng.integers(0, 2**32, shape, dtype=np.uint32)
+
+
+def visible(letter: str) -> str:
+    """A letter as a mark that can be seen."""
+    return VISIBLE.get(letter, letter if letter.isprintable() else "·")

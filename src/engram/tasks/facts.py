@@ -54,6 +54,16 @@ class FactTask(Value):
     def groups(self) -> tuple[str, ...]:
         return ("answer", "other")
 
+    def names_of(self, seed: int) -> dict[str, list[str]]:
+        """Subjects, relations and answers by name: s0, s1, …, r0, …, a0, … where facts are drawn."""
+        book = self.book(seed)
+        sizes = {"subject": ("s", book.S), "relation": ("r", book.R), "answer": ("a", book.answers)}
+        return {kind: [f"{letter}{i}" for i in range(n)] for kind, (letter, n) in sizes.items()}
+
+    def marks(self, seed: int) -> list[str]:
+        names, noise = self.names_of(seed), self.book(seed).noise
+        return [*names["subject"], *names["relation"], *(f"·{i}" for i in range(noise)), "EOS"]
+
     def sample(self, seed: int, step: int, batch: int) -> Batch:
         return self.book(seed).sample(seed, step, batch)
 
@@ -180,6 +190,9 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
     @property
     def names(self) -> dict[str, list[str]]:
         """Subjects, relations and answers in the order of their ids."""
+        return self.names_of(0)
+
+    def names_of(self, seed: int) -> dict[str, list[str]]:
         subjects, relations = (list(dict.fromkeys(fact[i] for fact in self.facts)) for i in (0, 1))
         of = {r: list(dict.fromkeys(a for _, relation, a in self.facts if relation == r)) for r in relations}
         return {"subject": subjects, "relation": relations, "answer": [a for r in relations for a in of[r]]}

@@ -8,19 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.memory.rules import hebb, recalled
+from engram.memory.rules import factors, hebb, recalled, thresholded
 from engram.theory.overlaps import chunks, problems
 from engram.values import law
-
-Rows = Float[Tensor, "*problems n d"]
-
-
-def factorised(
-    x: Rows, y: Rows, U0: Float[Tensor, "*problems d m"], V0: Float[Tensor, "*problems m d"]
-) -> Float[Tensor, "*problems d d"]:
-    """W = (d/2m) U V, U = U0 + Σ y_i (V0 x_i)ᵀ, V = V0 + Σ (U0ᵀ y_i) x_iᵀ; U0 and V0 have entries N(0, 1/d)."""
-    d, m = U0.shape[-2:]
-    return d / (2 * m) * (U0 + y.mT @ (x @ V0.mT)) @ (V0 + (y @ U0).mT @ x)
 
 
 def factorised_std(n: int, d: int, m: float) -> float:
@@ -47,19 +37,13 @@ def _factorised_scores(count: int, d: int, m: int, n: int, seed: int, name: str)
     x, y = (problems("sphere", count, n, d, seed, f"{name}.{letter}") for letter in "xy")
     V0 = problems("gaussian/d", count, m, d, seed, f"{name}.V0")
     U0 = problems("gaussian/d", count, m, d, seed, f"{name}.U0").mT
-    return y @ factorised(x, y, U0, V0) @ x.mT
+    U, V = factors(x, y, U0, V0)
+    return y @ (d / (2 * m) * U @ V) @ x.mT
 
 
 def threshold_bias(X: Float[Tensor, "n d"]) -> float:
     """b = max_{i≠j} x_i · x_j: the largest cross-correlation of stored inputs."""
     return float((X @ X.T).fill_diagonal_(-torch.inf).max())
-
-
-def thresholded(
-    x: Float[Tensor, "q d"], X: Float[Tensor, "n d"], V: Float[Tensor, "n d"], b: float
-) -> Float[Tensor, "q d"]:
-    """F(x) = Σ_i v_i σ(x_i · x − b), σ = ReLU: a hidden unit a pair, silent but for its own input."""
-    return torch.relu(x @ X.T - b) @ V
 
 
 def least_squares(X: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
@@ -79,7 +63,7 @@ def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dic
         E, U = (directions("sphere", N, d, seed, f"threshold.{name}.{i}", torch.float64) for name in "EU")
         b = threshold_bias(E)
         yield {
-            "threshold": accuracy(thresholded(E, E, U, b), U),
+            "threshold": accuracy(thresholded(E @ E.T, U, b), U),
             "hebb": accuracy(E @ hebb(E, U).T, U),
             "bias": b,
         }
@@ -98,7 +82,7 @@ def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[
         V = directions("sphere", len(X), d, seed, f"sets.V.{i}", torch.float64)
         fitted, b = X @ least_squares(X, V).T, threshold_bias(X)
         yield {
-            "threshold": accuracy(thresholded(X, X, V, b), V),
+            "threshold": accuracy(thresholded(X @ X.T, V, b), V),
             "hebb": accuracy(X @ hebb(X, V).T, V),
             "least squares": accuracy(fitted, V),
             "residual": float((fitted - V).square().sum() / len(V)),

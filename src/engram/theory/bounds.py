@@ -16,11 +16,6 @@ Law = Float[np.ndarray, " N"]
 Function = Int[np.ndarray, " N"]
 
 
-def information_bound_bits(N: int, M: int) -> float:
-    """B ≥ N log2 M bits for zero loss."""
-    return N * log2(M)
-
-
 def permutation_bits(N: int, error: float = 0.0) -> float:
     """Bits about a random permutation in any memory that errs on a share `error` of inputs, at least.
 

@@ -56,8 +56,3 @@ def linear_scale(task: Subspace) -> float:
     S is σ_0² times a Wishart mean on the subspace: E tr S = σ_0² d, E tr S² = σ_0⁴ d (1 + (d+1)/L).
     """
     return 1 / (task.variance + task.noise) / (1 + (task.d + 1) / task.L)
-
-
-def linear_floor(task: Subspace) -> float:
-    """The error at that scale, (d/n) σ_0² (1 − σ_0² αβ): above Bayes' because L points do not tell the subspace."""
-    return task.d / task.n * task.variance * (1 - task.variance * linear_scale(task))

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.errors import EngramError
-from engram.memory.rules import hebb
+from engram.memory.rules import hebb, rounded
 from engram.theory.bounds import permutation_bits
 from engram.theory.capacity import linear_trained_capacity
 from engram.theory.overlaps import ENTRIES_AT_ONCE, problems
@@ -16,18 +16,11 @@ from engram.values import law
 
 Embeddings = Float[Tensor, "problems N d"]
 Matrices = Float[Tensor, "problems d d"]
-AnyMatrices = Float[Tensor, "problems rows columns"]
 KEPT = 0.99
 LEVELS = (2, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256)
 
 
-def rounded(W: AnyMatrices, levels: int) -> AnyMatrices:
-    """W on `levels` (an even number) evenly spaced values from −max|W| to max|W|; zero is not among them."""
-    step = 2 * W.abs().amax((-2, -1), keepdim=True) / (levels - 1)
-    return ((W / step - 0.5).round() + 0.5) * step
-
-
-def recalled(E: Embeddings, U: Embeddings, W: Matrices) -> float:
+def share_recalled(E: Embeddings, U: Embeddings, W: Matrices) -> float:
     """Share of all pairs, over all problems, whose right score is the largest."""
     at_once = max(1, ENTRIES_AT_ONCE // E.shape[-2] ** 2)
     parts = zip(*(tensor.split(at_once) for tensor in (E, U, W)), strict=True)
@@ -48,7 +41,7 @@ def certified_levels(E: Embeddings, U: Embeddings, W: Matrices) -> float:
 def fewest_levels(E: Embeddings, U: Embeddings, W: Matrices) -> tuple[int, float]:
     """The first of LEVELS that keeps recall at 0.99, and its recall."""
     for levels in LEVELS:
-        share = recalled(E, U, rounded(W, levels))
+        share = share_recalled(E, U, rounded(W, levels))
         if share >= KEPT:
             return levels, share
     raise EngramError(
@@ -76,7 +69,7 @@ def bits(
             "sufficient": log2(fewest_levels(E, U, W)[0]),
             "certified": log2(certified_levels(E, U, W)),
         }
-        yield found | {f"recall.{b}": recalled(E, U, rounded(W, 2**b)) for b in range(1, 7)}
+        yield found | {f"recall.{b}": share_recalled(E, U, rounded(W, 2**b)) for b in range(1, 7)}
         d *= 2
 
 
@@ -94,7 +87,7 @@ def _most_pairs(draws: int, seed: int, d: int, levels: int) -> tuple[int, float]
     while high - low > 1:
         N = (low + high) // 2
         E, U = _embeddings(ceil(draws / N), N, d, seed, f"efficiency.{d}.{N}")
-        share = recalled(E, U, rounded(hebb(E, U), levels))
+        share = share_recalled(E, U, rounded(hebb(E, U), levels))
         low, high, best = (N, high, share) if share >= KEPT else (low, N, best)
     return low, best
 

@@ -1,0 +1,102 @@
+"""What a probe is: one measurement of a training, declared in one place."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from pydantic import Field
+from torch import Tensor
+
+from engram.memory.stored import Stored
+from engram.models import Weights
+from engram.models.memories import memories_of, two_layers
+from engram.models.trace import Architecture
+from engram.tasks import Batch, Bigram, Task
+from engram.values import Value, import_room
+
+UNSEEN = 2**40  # a step beyond any run: sequences that training never sees
+END_SEQUENCES = 64  # that a last look is based on
+
+
+@dataclass(frozen=True)
+class Look:
+    """A training at one step, as a probe sees it. A probe measures and changes nothing.
+
+    w            the weights; `first()` gives those before the first step
+    loss         the group of positions that the training reads
+    tests        tasks on which it is tested, by name
+    gradients    loss and accuracy by the path on which the training is computed (engram.learning.reference.gradients)
+    """
+
+    task: Task
+    model: Architecture
+    w: Weights
+    seed: int
+    loss: str
+    tests: Mapping[str, Task]
+    gradients: Callable[..., Any]
+    first: Callable[[], Weights]
+
+    def unseen(self, sequences: int, task: Task | None = None) -> Batch:
+        """Sequences of the training's task, or of another one, that it is never trained on."""
+        return (task or self.task).sample(self.seed, UNSEEN, sequences)
+
+    def forward(self, batch: Batch) -> Any:
+        """What the model returns for these sequences."""
+        return self.model.forward(self.w, tensor_of(batch.tokens, self.w))
+
+    def memories(self) -> list[Stored]:
+        """What the model says its memories are."""
+        return memories_of(self.model, self.w, self.task, self.seed)
+
+
+class Probe(Value):
+    """One measurement of a training. A probe of one's own is a subclass, named in Plan(probes=(…,)).
+
+    every      steps between measurements; None: once, in the last row
+    columns    what the names of its columns begin with
+    rhythm     of a probe that every training has: the field of the plan that says how often
+    called     of a probe that a plan asks for by name, in at_end
+    """
+
+    every: Annotated[int, Field(ge=1)] | None = None
+    columns: ClassVar[tuple[str, ...]] = ()
+    rhythm: ClassVar[Literal["probe_every", "attention_every"] | None] = None
+    called: ClassVar[str | None] = None
+
+    def missing(self, task: Task, model: Architecture) -> str | None:
+        """What it needs and does not find in this task and model, in words; None if it suits them."""
+
+    @abstractmethod
+    def measure(self, look: Look) -> dict[str, float]:
+        """The columns that it adds to a row."""
+
+    def is_due(self, step: int, last: int) -> bool:
+        return step == last or (self.every is not None and step % self.every == 0)
+
+
+def known_probes() -> Iterator[type[Probe]]:
+    """Every probe that comes with Engram, in the order of their names."""
+    import_room("probes")
+    return iter(sorted((kind for kind in Probe.__subclasses__() if kind.stable_name), key=lambda kind: kind.__name__))
+
+
+def probes_by_name() -> dict[str, type[Probe]]:
+    """The probes that a plan can ask for at the end."""
+    return {kind.called: kind for kind in known_probes() if kind.called}
+
+
+def no_induction_head(task: Task, model: Architecture) -> str | None:
+    """What a probe of an induction head on the bigram task misses."""
+    if isinstance(task, Bigram) and two_layers(model):
+        return None
+    return "the task Bigram and a model with two layers of attention"
+
+
+def tensor_of(tokens: Int[np.ndarray, "B T"], w: Weights) -> Int[Tensor, "B T"]:
+    """A task's tokens where the weights are; a read-only view is copied."""
+    return torch.from_numpy(np.array(tokens, dtype=np.int64)).to(next(iter(w.values())).device)

@@ -5,7 +5,6 @@ from engram.learning import fast, fast_facts, fast_stores, reference, stores
 from engram.learning.plan import Plan
 from engram.learning.reference import Gradients, Measured
 from engram.models.factual import Factual
-from engram.models.stores import learns
 from engram.models.trace import Architecture, Weights
 from engram.tasks import Batch
 
@@ -26,12 +25,19 @@ def choose_path(wanted: str, model: Architecture, plan: Plan, device: str) -> st
     return _chosen(wanted, possible, needs)
 
 
-def search_path(wanted: str, model: object) -> str:
-    """The path of a Search; a memory that is written by a formula needs none."""
-    needs = "LinearMap, TwoLayer or Factual, and a C++ compiler on PATH"
-    possible = fast_stores.applies(model) or fast_facts.applies(model, (), "cpu")
-    chosen = _chosen(wanted if learns(model) else "auto", possible, needs)
-    return chosen if learns(model) else "none"
+def choose_store_path(wanted: str, model: object) -> str:
+    """The path of a search that trains memories."""
+    return _chosen(wanted, fast_stores.applies(model), "LinearMap or TwoLayer, and a C++ compiler on PATH")
+
+
+def choose_fact_path(wanted: str, model: object) -> str:
+    """The path of a search that trains on facts."""
+    return _chosen(wanted, fast_facts.applies(model, (), "cpu"), "a C++ compiler on PATH")
+
+
+def no_path(wanted: str, model: object) -> str:
+    """A memory that is written by a formula knows one way only."""
+    return "none"
 
 
 def _chosen(wanted: str, possible: bool, needs: str) -> str:

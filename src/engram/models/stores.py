@@ -75,11 +75,6 @@ class Learner(Protocol):
     def forward(self, w: Weights, X: Rows) -> Rows: ...
 
 
-def learns(model: object) -> bool:
-    """Whether this is a network that a Search trains."""
-    return isinstance(model, Learner)
-
-
 class LinearMap(Value, name="models.stores.LinearMap"):
     """y = W x."""
 

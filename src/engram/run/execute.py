@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -12,25 +12,15 @@ from typing import Any
 import torch
 
 from engram.errors import EngramError, Interrupted
-from engram.learning import Diverged, FreshBatch, FullBatch, Moment, choose_path
-from engram.learning.bisection import bisection
-from engram.learning.fact_search import learned
-from engram.learning.paths import STORE_PATHS, search_path
-from engram.learning.planted_steps import planted
-from engram.learning.stores import written
-from engram.models.factual import Factual
-from engram.models.one_head import OneHead
-from engram.models.stores import Written
+from engram.learning import Diverged, Moment, choose_path
 from engram.records import Record
 from engram.records.files import Row
 from engram.records.writer import Writer
+from engram.run.search import search_rows
 from engram.run.training import Standing, measured_steps
 from engram.specs import Check, Search, Spec, Train
 from engram.specs.events import Reset
 from engram.specs.spec import run_id
-from engram.tasks.association import Association, Problem
-from engram.tasks.facts import FactsOfSize
-from engram.tasks.planted import PlantedToken
 
 
 def execute(
@@ -91,7 +81,7 @@ def _path(spec: Spec, record: Record, device: str, wanted: str) -> str:
 def path_of(spec: Spec, device: str = "cpu", wanted: str = "auto") -> str:
     """How this Spec is computed here; a Check knows one way only."""
     if isinstance(spec, Search):
-        return search_path(wanted, spec.model)
+        return spec.kind.choose_path(wanted, spec.model)
     return choose_path(wanted, spec.model, spec.plan, device) if isinstance(spec, Train) else "none"
 
 
@@ -153,65 +143,6 @@ def _search(spec: Search, writer: Writer, path: str, on_row: Callable[[Row], Non
             on_row(row)
     except Interrupted:
         raise Interrupted([writer.record.id]) from None
-
-
-def search_rows(
-    spec: Search, path: str, known: Sequence[Row] = (), stop: Callable[[], bool] = lambda: False
-) -> Iterator[Row]:
-    """One row a training, or a written memory: the size asked and what came. `known` rows are not asked again."""
-    asking, step = bisection(*spec.bracket, 1 + spec.tolerance), 0
-    n = next(asking)
-    while True:
-        rows = list(known[step : step + spec.votes])
-        if any(row.get("n") != n or row.get("vote") != vote for vote, row in enumerate(rows)):
-            raise EngramError(f"run {run_id(spec)}: row {step} answers another question; remove the run and run again")
-        if len(rows) < spec.votes:  # all votes of a size again: how many share a product can change a digit
-            for vote, outcome in list(enumerate(_outcomes(spec, n, path, stop)))[len(rows) :]:
-                rows.append({"step": step + vote, "n": n, "vote": vote} | outcome)
-                yield rows[-1]
-        step += spec.votes
-        try:
-            n = asking.send(spec.passed([row["accuracy"] for row in rows]) != spec.rises)
-        except StopIteration:
-            return
-
-
-def _outcomes(spec: Search, n: int, path: str, stop: Callable[[], bool]) -> list[dict[str, float]]:
-    """Every vote has its own codebook; the first is that of the seed."""
-    seeds = [spec.seed + (vote << 32) for vote in range(spec.votes)]
-    if isinstance(spec.model, OneHead):
-        assert isinstance(spec.task, PlantedToken)
-        return [planted(spec.task, n, seed, spec.model) for seed in _until(stop, seeds)]
-    if isinstance(spec.model, Factual):
-        return [_learned(spec, n, seed, path, stop) for seed in seeds]
-    assert isinstance(spec.task, Association)
-    problems = [spec.task.problem(n, spec.model.d, seed, spec.draws) for seed in seeds]
-    if isinstance(spec.model, Written):
-        found = [
-            written(spec.model, problem, seed) for problem, seed in zip(problems, _until(stop, seeds), strict=True)
-        ]
-        return [{"accuracy": outcome.accuracy} for outcome in found]
-    assert isinstance(spec.plan, FullBatch)
-    problem = Problem(*(torch.cat(parts) for parts in zip(*((p.X, p.U, p.f) for p in problems), strict=True)))
-    found = STORE_PATHS[path](spec.model, spec.plan, problem, seeds, spec.target, stop)
-    return [{"accuracy": outcome.accuracy, "steps": outcome.steps} for outcome in found]
-
-
-def _learned(spec: Search, n: int, seed: int, path: str, stop: Callable[[], bool]) -> dict[str, float]:
-    assert isinstance(spec.model, Factual)
-    assert isinstance(spec.task, FactsOfSize)
-    assert isinstance(spec.plan, FreshBatch)
-    task = spec.task.of(n)
-    model = spec.model.model_copy(update={"answers": task.answers})
-    found = learned(model, spec.plan, task, seed, spec.target, stop, path)
-    return {"accuracy": found.accuracy, "steps": found.steps, "rate": found.rate}
-
-
-def _until(stop: Callable[[], bool], seeds: Sequence[int]) -> Iterator[int]:
-    for seed in seeds:
-        if stop():
-            raise Interrupted([])
-        yield seed
 
 
 def law_rows(spec: Check) -> Iterator[Row]:

@@ -9,18 +9,15 @@ from typing import Annotated
 from pydantic import Field, InstanceOf, model_validator
 
 from engram.errors import did_you_mean
-from engram.learning import FreshBatch, FullBatch, Plan
-from engram.models.factual import Factual
-from engram.models.one_head import OneHead
-from engram.models.stores import Learner, Written, learns
+from engram.learning import Plan
+from engram.learning.searches import SearchKind, kind_of
 from engram.models.trace import Architecture
 from engram.probes.probe import Probe, probes_by_name
 from engram.specs import steering
 from engram.specs.encode import TAGS, digest_of
 from engram.specs.events import AnyEvent
-from engram.tasks import Association, Task
-from engram.tasks.facts import FactsOfSize, FactTask
-from engram.tasks.planted import PlantedToken
+from engram.tasks import Task
+from engram.tasks.facts import FactTask
 from engram.values import LAWS, Value, law_named
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -135,6 +132,8 @@ class Search(Value, name="records.spec.Search"):
     With a planted token and OneHead it is how wide a head must be: the width at which accuracy rises to the target.
     With FactsOfSize and Factual, n is what their scaling says; `model.answers` follows from it.
 
+    Which tasks, models and plans belong together is the table engram.learning.searches.KINDS.
+
     bracket      sizes between which the search begins; an end that answers against expectation is moved
     tolerance    ends when the size that passed and the one that failed differ by this share, or by one
     votes        codebooks asked at each size; the majority decides
@@ -142,9 +141,9 @@ class Search(Value, name="records.spec.Search"):
     plan         how it is trained; None for a memory that is written by a formula
     """
 
-    task: Association | PlantedToken | FactsOfSize
-    model: Factual | OneHead | InstanceOf[Written] | InstanceOf[Learner]
-    plan: FullBatch | FreshBatch | None = None
+    task: InstanceOf[Value]
+    model: InstanceOf[Value]
+    plan: InstanceOf[Value] | None = None
     target: Annotated[float, Field(gt=0, lt=1)] = 0.99
     bracket: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=2)]]
     tolerance: Annotated[float, Field(ge=0)] = 0.01
@@ -157,27 +156,22 @@ class Search(Value, name="records.spec.Search"):
         low, high = self.bracket
         if low >= high:
             raise ValueError(f"bracket: its first size must be the smaller one; got {low}, {high}")
-        if not isinstance(self.model, Value):
-            raise ValueError(f"model: {type(self.model).__name__} must be a frozen engram.Value to be stored")
-        if learns(self.model) == (self.plan is None):
-            raise ValueError(
-                "plan: a trained memory (LinearMap, TwoLayer) needs a FullBatch plan, a written one has none"
-            )
-        if self.rises != isinstance(self.task, PlantedToken):
-            raise ValueError("task: a planted token is for OneHead, and an association for all other models")
-        facts = isinstance(self.model, Factual)
-        if facts != isinstance(self.task, FactsOfSize) or facts != isinstance(self.plan, FreshBatch):
-            raise ValueError("task: FactsOfSize, Factual and a FreshBatch plan belong together")
-        if isinstance(self.model, Factual) and self.model.answers is not None:
-            raise ValueError("model.answers: follows from the size that is searched; leave it out")
-        if (self.plan or self.rises) and self.draws > 1:
+        wrong = self.kind.refuse(self.model)
+        if wrong is not None:
+            raise ValueError(wrong)
+        if self.draws > 1 and not self.kind.averages:
             raise ValueError("draws: a training is one codebook; ask for more votes instead")
         return self
 
     @property
+    def kind(self) -> SearchKind:
+        """What task, model and plan make together."""
+        return kind_of(self.task, self.model, self.plan)
+
+    @property
     def rises(self) -> bool:
         """Whether the larger size is the better one."""
-        return isinstance(self.model, OneHead)
+        return self.kind.rises
 
     def passed(self, accuracies: Sequence[float]) -> bool:
         """What the votes at a size decide."""

@@ -135,24 +135,22 @@ def recall_by_width(found: Mapping[Size, Sequence[Mapping[str, float]]], memorie
 
 @house_style()
 def recalls_by_order(
-    found: Mapping[tuple[int, int], Sequence[Mapping[str, float]]],
-    orders: Sequence[Sequence[str]],
+    found: Mapping[tuple[str, tuple[str, ...]], Sequence[Mapping[str, float]]],
+    orders: Sequence[tuple[str, ...]],
     chance: Mapping[str, float],
 ) -> Figure:
     """Recall of each memory after one step on each, in every order, from zero and from random first values."""
     fig = Figure(figsize=(11.4, 4))
-    for ax, (random, title) in zip(
-        fig.subplots(1, 2, sharey=True), ((0, "From zero"), (1, "From random")), strict=True
-    ):
+    for ax, first in zip(fig.subplots(1, 2, sharey=True), ("zero", "random"), strict=True):
         for i, (name, level) in enumerate(chance.items()):
-            for j in range(len(orders)):
-                values = [row[f"recall.{name}{'.t<T' if name == 'W_K1' else ''}"] for row in found[j, random]]
+            for j, order in enumerate(orders):
+                values = [row[f"recall.{name}{'.t<T' if name == 'W_K1' else ''}"] for row in found[first, order]]
                 x = j + 0.25 * (i - 1)
                 ax.bar(x, float(np.mean(values)), width=0.22, color=f"C{i}", label=name if j == 0 else None)
                 ax.plot([x] * len(values), values, "o", ms=2.5, color=INK, alpha=0.5)
                 ax.plot([x - 0.11, x + 0.11], [level, level], color=INK, ls=":", lw=1.2)
         ax.set_xticks(range(len(orders)), ["\n".join(order) for order in orders], fontsize=8)
-        ax.set(title=title, xlabel="order of the steps, from above")
+        ax.set(title=f"From {first}", xlabel="order of the steps, from above")
         ax.grid(axis="y")
     fig.axes[0].set_ylabel("recall (dotted: chance)")
     fig.axes[0].legend(

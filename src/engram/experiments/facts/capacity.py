@@ -9,12 +9,12 @@ the smallest learning rate. Not published: trainings that are far behind are giv
     engram run facts.capacity --seeds 2
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.fits import through_points
 from engram.claims.readings import turn
 from engram.learning import FreshBatch
@@ -37,17 +37,21 @@ PLANS = {
     "paper": FreshBatch(hopeless=((4096, 0.3), (8192, 0.6))),
 }
 WIDTHS = {"smoke": (8, 11, 16), "quick": (11, 16, 22, 32), "paper": (11, 16, 22, 32)}
+Shape = tuple[float, float]  # α, β
 SHAPES = {"smoke": ((1.0, 1.0),), "quick": ((1.0, 1.0), (2.0, 0.5)), "paper": ((1.0, 1.0), (2.0, 0.5), (1.0, 2.0))}
 
 
-def model_of(shape: tuple[float, float], d: int) -> Factual:
+def model_of(shape: Shape, d: int) -> Factual:
     alpha, beta = shape
     return Factual(d=d, heads=HEADS, d_h=max(1, int(alpha * d / HEADS)), m=int(beta * d))
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    models = [model_of(shape, d) for shape in SHAPES[scale] for d in WIDTHS[scale]]
-    return [search(FactsOfSize(D=D), model, scale, seed) for model in models for seed in seeds]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[Shape, int], list[Search]]:
+    return {
+        (shape, d): [search(FactsOfSize(D=D), model_of(shape, d), scale, seed) for seed in seeds]
+        for shape in SHAPES[scale]
+        for d in WIDTHS[scale]
+    }
 
 
 def search(task: FactsOfSize, model: Factual, scale: Scale, seed: int) -> Search:
@@ -73,20 +77,20 @@ def facts_stored(record: Record) -> int:
 Stored = dict[float, list[float]]  # facts over seeds, by parameters
 
 
-def by_shape(records: Sequence[Record]) -> dict[str, Stored]:
+def by_parameters(models: Iterable[Sequence[Record]]) -> Stored:
+    return {same[0].store.parameters: [facts_stored(record) for record in same] for same in models}
+
+
+def by_shape(runs: Runs) -> dict[str, Stored]:
     """For each shape the facts stored, by parameters."""
-    found: dict[str, Stored] = {}
-    for record in records:
-        model = record.store
-        alpha, beta = next(shape for shape in SHAPES["paper"] if model_of(shape, model.d) == model)
-        name = f"α = {alpha:g}, β = {beta:g}"
-        found.setdefault(name, {}).setdefault(model.parameters, []).append(facts_stored(record))
-    return found
+    return {
+        f"α = {shape[0]:g}, β = {shape[1]:g}": by_parameters(runs[shape, d] for d in WIDTHS[runs.scale])
+        for shape in SHAPES[runs.scale]
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    shapes = by_shape(records)
-    published = records[0].search.plan == PLANS["paper"]
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    shapes, published = by_shape(runs), runs.scale == "paper"
     near = 0.12 if published else 0.2
     points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
     measures = [through_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
@@ -94,7 +98,7 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         ratios = [n / p for p, n in points]
         label = "facts for each parameter, over shapes, widths and seeds"
         measures.append(Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED))
-    yield _claim("facts.linear-in-parameters", *measures, *_collapse(shapes))
+    yield "facts.linear-in-parameters", [*measures, *_collapse(shapes)]
 
 
 def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
@@ -107,11 +111,7 @@ def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
         yield Measure.over_seeds(label, ratios, 0.75, 1.25)
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.facts import facts_by_parameters
 
-    return facts_by_parameters(by_shape(records), PUBLISHED, "As many relations as subjects")
+    return facts_by_parameters(by_shape(runs), PUBLISHED, "As many relations as subjects")

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import of_law
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Label, Runs, Scale
 from engram.specs import Check
 
 TIMES = "quick 6 s a seed, paper 1 min a seed on 2 cores"
@@ -34,46 +32,43 @@ NONE = 1 / 1000  # less than one fact
 MLP_WIDTH = {"smoke": 64, "quick": 512, "paper": 512}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    book, members = BOOK[scale], MEMBERS[scale]
-    shapes = [book | {"d": d, "d_h": d // 4, "members": members} for d in WIDTHS[scale]]
-    d = MLP_WIDTH[scale]
-    mlps = [book | {"d": d, "d_h": d // 4, "members": members, "m": m} for m in UNITS[scale]]
-    laws = [(ATTENTION, sizes) for sizes in shapes] + [(MLP, sizes) for sizes in mlps]
-    found = [Check(law=law, sizes=sizes, seed=seed) for law, sizes in laws for seed in seeds]
-    return [*found, Check(law=HISTOGRAM, sizes=shapes[WIDTHS[scale].index(ENOUGH[scale][0])], seed=0)]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Check]]:
+    sizes = {("attention", d): (ATTENTION, _sizes(scale, d)) for d in WIDTHS[scale]}
+    sizes |= {("MLP", m): (MLP, _sizes(scale, MLP_WIDTH[scale]) | {"m": m}) for m in UNITS[scale]}
+    return {
+        **{label: [Check(law=law, sizes=size, seed=seed) for seed in seeds] for label, (law, size) in sizes.items()},
+        "histogram": [Check(law=HISTOGRAM, sizes=_sizes(scale, ENOUGH[scale][0]))],
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    scale = "smoke" if records[0].check.sizes["S"] < 16 else "quick"
-    d, m = ENOUGH[scale]
-    attention = [rows[0] for rows in of_law(records, ATTENTION, d=d)]
+def _sizes(scale: Scale, d: int) -> dict[str, int]:
+    return BOOK[scale] | {"d": d, "d_h": d // 4, "members": MEMBERS[scale]}
+
+
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    d, m = ENOUGH[runs.scale]
+    attention, mlp = ([record.rows[0] for record in runs[label]] for label in (("attention", d), ("MLP", m)))
     measures = [Measure.exact(f"d={d}: share of facts not recalled, worst seed", _lost(attention), NONE)]
     for count in (2, 1, 0):
         over = [row[f"score.{count}"] - count for row in attention]
         measures.append(Measure.over_seeds(f"mean score in {count} of the sets, minus {count}", over, -0.1, 0.1))
         spread = [row[f"spread.{count}"] for row in attention]
         measures.append(Measure.over_seeds(f"standard deviation of scores in {count} of the sets", spread, high=0.25))
-    yield _claim("facts.attention-construction", *measures)
-    mlp = [rows[0] for rows in of_law(records, MLP, m=m)]
-    label = f"d={MLP_WIDTH[scale]}, m={m} ({mlp[0]['parameters_per_fact']:.0f} parameters a fact): share not recalled"
-    yield _claim("facts.mlp-construction", Measure.exact(f"{label}, worst seed", _lost(mlp), NONE))
+    yield "facts.attention-construction", measures
+    cost = f"{mlp[0]['parameters_per_fact']:.0f} parameters a fact"
+    label = f"d={MLP_WIDTH[runs.scale]}, m={m} ({cost}): share not recalled, worst seed"
+    yield "facts.mlp-construction", [Measure.exact(label, _lost(mlp), NONE)]
 
 
 def _lost(rows: Sequence[dict[str, float]]) -> float:
     return max(1 - row["accuracy"] for row in rows)
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, tuple(measures))
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.facts import constructions
 
-    def mean(law: str, size: str) -> dict[int, float]:
-        sizes = sorted({r.check.sizes[size] for r in records if r.check.law == law})
-        return {n: float(np.mean([rows[0]["accuracy"] for rows in of_law(records, law, **{size: n})])) for n in sizes}
+    def mean(part: str, sizes: Sequence[int]) -> dict[int, float]:
+        return {n: float(np.mean([record.rows[0]["accuracy"] for record in runs[part, n]])) for n in sizes}
 
-    (histogram,) = of_law(records, HISTOGRAM)
-    return constructions(histogram, mean(ATTENTION, "d"), mean(MLP, "m"))
+    by_width, by_units = mean("attention", WIDTHS[runs.scale]), mean("MLP", UNITS[runs.scale])
+    return constructions(runs["histogram"][0].rows, by_width, by_units)

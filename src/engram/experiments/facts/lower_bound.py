@@ -11,10 +11,8 @@ book (Fano) are set beside those used. That the ratio is below 1 is a theorem; h
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import of_law
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.specs import Check
 
 TIMES = "quick 2 min a seed, paper 10 min a seed on 2 cores"
@@ -35,29 +33,22 @@ SHAPES = {
 }
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    return [Check(law=LAW, sizes=sizes, seed=seed) for sizes in SHAPES[scale] for seed in seeds]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
+    return {
+        f"d={sizes['d']}, {sizes['S'] * sizes['R']} facts": [Check(law=LAW, sizes=sizes, seed=seed) for seed in seeds]
+        for sizes in SHAPES[scale]
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found = by_shape(records)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     measures = [
-        Measure.over_seeds(f"{name}: bits stored for each bit used", [row["ratio"] for row in rows], 0, 1)
-        for name, rows in found.items()
+        Measure.over_seeds(f"{shape}: bits stored for each bit used", [r.rows[0]["ratio"] for r in same], 0, 1)
+        for shape, same in runs.items()
     ]
-    yield Claim("facts.bound", CLAIMS["facts.bound"], SOURCE, tuple(measures))
+    yield "facts.bound", measures
 
 
-def by_shape(records: Sequence[Record]) -> dict[str, list[dict[str, float]]]:
-    found = {}
-    for record in records:
-        sizes = record.check.sizes
-        name = f"d={sizes['d']}, {sizes['S'] * sizes['R']} facts"
-        found[name] = [rows[0] for rows in of_law(records, LAW, d=sizes["d"], S=sizes["S"])]
-    return found
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.facts import stored_and_used
 
-    return stored_and_used(by_shape(records))
+    return stored_and_used({shape: [record.rows[0] for record in same] for shape, same in runs.items()})

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.facts.capacity import PUBLISHED, SOURCE, D, Stored, facts_stored, model_of, search
-from engram.models.factual import Factual
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.facts import capacity
+from engram.experiments.facts.capacity import PUBLISHED, D, by_parameters, facts_stored, model_of, search
 from engram.specs import Search
 from engram.tasks.facts import FactsOfSize
 
 TIMES = "quick 4 min a seed, paper 15 min a seed on 2 cores"
+SOURCE = capacity.SOURCE
 CLAIMS = {
     "facts.subset": "To store a subset of all facts takes parameters for that subset rather than for the whole table."
 }
@@ -33,41 +33,29 @@ NAMES = {
 }
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    return [
-        search(task, model_of((1.0, 1.0), d), scale, seed)
-        for d in WIDTHS[scale]
-        for seed in seeds
-        for task in _tasks(model_of((1.0, 1.0), d), more=d == WIDTHS[scale][0] and seed == 0)
-    ]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int], list[Search]]:
+    """All pairs and a subset at every width; other ways to grow once, for the figure."""
+    chosen = {(scaling, d): seeds for d in WIDTHS[scale] for scaling in ("R=S", "subset")}
+    chosen |= {(scaling, WIDTHS[scale][0]): [0] for scaling in ("R=√S", "D=S") if 0 in seeds}
+    return {(scaling, d): [_search(scaling, d, scale, seed) for seed in own] for (scaling, d), own in chosen.items()}
 
 
-def _tasks(model: Factual, more: bool) -> list[FactsOfSize]:
-    """All pairs and a subset; other ways to grow once, for the figure."""
-    side = round(sqrt(2 * PUBLISHED * model.parameters))
-    both = [FactsOfSize(D=D), FactsOfSize(D=D, scaling="subset", S=side)]
-    return [*both, FactsOfSize(D=D, scaling="R=√S"), FactsOfSize(D=D, scaling="D=S")] if more else both
+def _search(scaling: Any, d: int, scale: Scale, seed: int) -> Search:
+    model = model_of((1.0, 1.0), d)
+    side = round(sqrt(2 * PUBLISHED * model.parameters)) if scaling == "subset" else None
+    return search(FactsOfSize(D=D, scaling=scaling, S=side), model, scale, seed)
 
 
-def by_scaling(records: Sequence[Record]) -> dict[str, Stored]:
-    """Facts over seeds, by scaling and parameters."""
-    found: dict[str, Stored] = {}
-    for record in records:
-        name = record.search.task.scaling  # type: ignore[union-attr]
-        found.setdefault(name, {}).setdefault(record.store.parameters, []).append(facts_stored(record))
-    return found
-
-
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found, id = by_scaling(records), "facts.subset"
-    pairs = [pair for p, facts in found["subset"].items() for pair in zip(facts, found["R=S"][p], strict=True)]
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    pairs = [pair for d in WIDTHS[runs.scale] for pair in zip(runs["subset", d], runs["R=S", d], strict=True)]
     label = "facts of a table twice as large over those of a full one, by width and seed (0.5: all pairs count)"
-    measure = Measure.over_seeds(label, [subset / full for subset, full in pairs], low=0.5)
-    yield Claim(id, CLAIMS[id], SOURCE, (measure,))
+    ratios = [facts_stored(subset) / facts_stored(full) for subset, full in pairs]
+    yield "facts.subset", [Measure.over_seeds(label, ratios, low=0.5)]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.facts import facts_by_parameters
 
-    named = {NAMES[scaling]: stored for scaling, stored in by_scaling(records).items()}
+    grown = {scaling: [same for (own, _), same in runs.items() if own == scaling] for scaling, _ in runs}
+    named = {NAMES[scaling]: by_parameters(models) for scaling, models in grown.items()}
     return facts_by_parameters(named, PUBLISHED, "α = β = 1")

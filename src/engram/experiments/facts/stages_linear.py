@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Label, Runs, Scale
 from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import LinearHead
-from engram.records import Record
 from engram.records.files import Row
 from engram.specs import Check, Train
 from engram.tasks.facts import Facts
@@ -34,20 +33,22 @@ CLAIMS = {
     "facts.escape-times": "Tokens grow at λ_r and λ_s, and leave when their logit under this growth would be 1.",
 }
 SEEDS = {"quick": 3, "paper": 3}
-STAGES, CONSERVED = "fact_flow.stages", "fact_flow.conserved"
 MAIN = {"S": 16, "R": 4, "D": 8, "T": 32, "noise": 20}
 RUN = {**MAIN, "until": 820, "equal": 1}
 LONG = {**MAIN, "until": 40_000}
-SWEEP = [{"S": S, "R": 16, "D": 2, "T": 8, "noise": 4, "until": 2500, "equal": 1} for S in (2, 4, 6, 8, 16)]
+SWEEP, SUBJECTS = {"R": 16, "D": 2, "T": 8, "noise": 4, "until": 2500, "equal": 1}, (2, 4, 6, 8, 16)
 RANDOM = {"S": 4, "R": 3, "D": 2, "T": 5, "noise": 3, "until": 1000}
 ALPHA = 1e-5
 STEPS = {"smoke": 64, "quick": 8192, "paper": 8192}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check | Train]:
-    exact = [Check(law=STAGES, sizes=sizes, draws=410) for sizes in (RUN, LONG, *SWEEP)]
-    random = [Check(law=CONSERVED, sizes=RANDOM, draws=200, seed=seed) for seed in seeds]
-    return [*exact, *random, *(_sampled(STEPS[scale], seed) for seed in seeds)]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Check] | list[Train]]:
+    exact = {"run": RUN, "long": LONG} | {("subjects", S): SWEEP | {"S": S} for S in SUBJECTS}
+    return {
+        **{label: [Check(law="fact_flow.stages", sizes=sizes, draws=410)] for label, sizes in exact.items()},
+        "random": [Check(law="fact_flow.conserved", sizes=RANDOM, draws=200, seed=seed) for seed in seeds],
+        "SGD": [_sampled(STEPS[scale], seed) for seed in seeds],
+    }
 
 
 def _sampled(steps: int, seed: int) -> Train:
@@ -56,21 +57,13 @@ def _sampled(steps: int, seed: int) -> Train:
     return Train(task=task, model=LinearHead(answers=task.answers, alpha=ALPHA), plan=plan, seed=seed)
 
 
-def rows_of(records: Sequence[Record], law: str, **sizes: int) -> list[list[Row]]:
-    return [
-        r.rows
-        for r in records
-        if isinstance(r.spec, Check) and r.spec.law == law and sizes.items() <= r.spec.sizes.items()
-    ]
-
-
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    (run,), (long,) = rows_of(records, STAGES, **RUN), rows_of(records, STAGES, **LONG)
-    drifts = [max(row["drift"] for row in rows) for rows in rows_of(records, CONSERVED)]
-    yield _claim("facts.conserved", Measure.exact("largest drift over max w², worst seed", max(drifts), 1e-9))
-    yield _claim("facts.converges", *_falls(long))
-    yield _claim("facts.hallucination-stage", *_plateaus(run), *_which_first(records))
-    yield _claim("facts.escape-times", *_escapes(run))
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    run, long = (runs[label][0].rows for label in ("run", "long"))
+    drift = max(float(record.column("drift").max()) for record in runs["random"])
+    yield "facts.conserved", [Measure.exact("largest drift over max w², worst seed", drift, 1e-9)]
+    yield "facts.converges", [*_falls(long)]
+    yield "facts.hallucination-stage", [*_plateaus(run), _which_first(runs)]
+    yield "facts.escape-times", [*_escapes(run)]
 
 
 def _falls(rows: Sequence[Row]) -> Iterator[Measure]:
@@ -99,21 +92,29 @@ def _plateaus(rows: Sequence[Row]) -> Iterator[Measure]:
     yield Measure.exact("there, distance of p̂ to p(a | r)", second["distance.relation"], 0.05)
 
 
-def _which_first(records: Sequence[Record]) -> Iterator[Measure]:
+def _half_times(runs: Runs) -> dict[int, tuple[float, float]]:
+    """When the relation is half known and when the subject is, by the number of subjects."""
+    flows = {S: runs["subjects", S][0].rows for S in SUBJECTS}
+    return {S: (_half_time(rows, "relation"), _half_time(rows, "subject")) for S, rows in flows.items()}
+
+
+def _rates(S: int) -> tuple[float, float]:
+    return relation_rate(SWEEP["R"], SWEEP["D"]), subject_rate(S, SWEEP["R"], SWEEP["D"])
+
+
+def _which_first(runs: Runs) -> Measure:
     """Whether the part with the larger rate is known first, for every S but the one where rates are about equal."""
     wrong = 0
-    for sizes in SWEEP:
-        (rows,) = rows_of(records, STAGES, **sizes)
-        rates = relation_rate(sizes["R"], sizes["D"]), subject_rate(sizes["S"], sizes["R"], sizes["D"])
+    for S, known in _half_times(runs).items():
+        rates = _rates(S)
         if abs(log(rates[0] / rates[1])) > 0.2:
-            known = _half_time(rows, "relation"), _half_time(rows, "subject")
             wrong += int(min(known) == float("inf") or (rates[0] > rates[1]) != (known[0] < known[1]))
-    yield Measure.exact("numbers of subjects for which the slower part is known first", wrong, 0.5)
+    return Measure.exact("numbers of subjects for which the slower part is known first", wrong, 0.5)
 
 
 def _half_time(rows: Sequence[Row], part: str) -> float:
     """When the loss of a part has fallen to half of its first value."""
-    column = f"loss.{part}" if part else "loss"
+    column = f"loss.{part}"
     return next((row["time"] for row in rows if row[column] < rows[0][column] / 2), float("inf"))
 
 
@@ -133,16 +134,8 @@ def _escapes(rows: Sequence[Row]) -> Iterator[Measure]:
         )
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.stages import linear_stages
 
-    (run,) = rows_of(records, STAGES, **RUN)
-    sampled = [record for record in records if isinstance(record.spec, Train)]
-    sweep = {sizes["S"]: rows_of(records, STAGES, **sizes)[0] for sizes in SWEEP}
-    times = {S: (_half_time(rows, "relation"), _half_time(rows, "subject")) for S, rows in sweep.items()}
-    rates = {S: (relation_rate(16, 2), subject_rate(S, 16, 2)) for S in sweep}
-    return linear_stages(run, sampled, times, rates, rate=0.1)
+    rates = {S: _rates(S) for S in SUBJECTS}
+    return linear_stages(runs["run"][0].rows, runs["SGD"], _half_times(runs), rates, rate=0.1)

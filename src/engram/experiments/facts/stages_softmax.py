@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import SoftmaxHead
 from engram.records import Record
@@ -29,22 +29,22 @@ STEPS = {"smoke": 64, "quick": 4096, "paper": 4096}
 WIDTH, RATE = 512, 10.0
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
     plan = stages_plan(RATE, STEPS[scale], ("W_KQ", "W_OV"), every=32)
-    return [Train(task=TASK, model=SoftmaxHead(answers=TASK.answers, d=WIDTH), plan=plan, seed=seed) for seed in seeds]
+    model = SoftmaxHead(answers=TASK.answers, d=WIDTH)
+    return {"softmax head": [Train(task=TASK, model=model, plan=plan, seed=seed) for seed in seeds]}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    id = "facts.softmax-stages"
-    stages = [_between(record) for record in records]
-    ends = [record.curve("all.loss")[1][-1] for record in records]
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    stages = [_between(record) for record in runs["softmax head"]]
+    ends = [record.curve("all.loss")[1][-1] for record in runs["softmax head"]]
     measures = (
         Measure.over_seeds("where p̂ is nearest to p(a | r): loss minus ln D", [s["over"] for s in stages], -0.4, 0.4),
         Measure.over_seeds("there, loss of the relation alone", [s["relation"] for s in stages], high=0.2),
         Measure.over_seeds("there, distance of p̂ to p(a | r)", [s["distance"] for s in stages], high=0.2),
         Measure.over_seeds("loss at the end", ends, high=0.5),
     )
-    yield Claim(id, CLAIMS[id], SOURCE, measures)
+    yield "facts.softmax-stages", measures
 
 
 def _between(record: Record) -> dict[str, float]:
@@ -55,7 +55,7 @@ def _between(record: Record) -> dict[str, float]:
     return {"over": found["loss"] - log(8), "relation": found["loss.relation"], "distance": float(distance[at])}
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.stages import sampled_stages
 
-    return sampled_stages(records, {"ln |A|": log(32), "ln D": log(8)}, "Softmax, random embeddings")
+    return sampled_stages(runs["softmax head"], {"ln |A|": log(32), "ln D": log(8)}, "Softmax, random embeddings")

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.specs import Check
 
 TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"
@@ -33,51 +32,42 @@ SIZES = {
 }
 HEADS = {"smoke": (1, 2), "quick": (1, 2, 12, 32), "paper": (1, 2, 4, 6, 8, 12, 20, 32)}
 UNITS = {"smoke": (0, 4), "quick": (0, 16, 128), "paper": (0, 16, 32, 48, 64, 96, 128)}
-FEW = {8: 2, 16: 12, 32: 8}  # heads that suffice with an MLP, by d; published for d = 32: 5
+FEW = {"smoke": 2, "quick": 12, "paper": 8}  # heads that suffice with an MLP; published: 5
 FULL = 0.99
-PUBLISHED_WIDTH = 32  # the boundary is known at the published sizes only
-BOUNDARY = ((1280, 4096), (1280, 1660), (4700, 0))  # attention d·d_h·H and MLP d·m
-FLOORS = {32: {1: 0.5, 2: 0.8}}  # published: 0.1–0.3 with one head and about 0.6 with two, whatever the MLP
-SMALL_FLOORS = {1: 0.6, 2: 0.9}  # ours
+BOUNDARY = ((1280, 4096), (1280, 1660), (4700, 0))  # attention d·d_h·H and MLP d·m, known at the published sizes only
+SMALL_FLOORS = {1: 0.6, 2: 0.9}  # ours; published: 0.1–0.3 with one head and about 0.6 with two, whatever the MLP
+FLOORS = {"smoke": SMALL_FLOORS, "quick": SMALL_FLOORS, "paper": {1: 0.5, 2: 0.8}}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    return [
-        Check(law=LAW, sizes=SIZES[scale] | {"heads": heads, "m": m}, seed=seed)
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Check]]:
+    return {
+        (heads, m): [Check(law=LAW, sizes=SIZES[scale] | {"heads": heads, "m": m}, seed=seed) for seed in seeds]
         for heads in HEADS[scale]
         for m in UNITS[scale]
-        for seed in seeds
-    ]
+    }
 
 
-def by_size(records: Sequence[Record]) -> dict[tuple[int, int], list[float]]:
+def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
     """Accuracy of each seed, by heads and MLP units."""
-    found: dict[tuple[int, int], list[float]] = {}
-    for record in records:
-        size = record.check.sizes["heads"], record.check.sizes["m"]
-        found.setdefault(size, []).append(record.rows[0]["accuracy"])
-    return found
+    return {size: [record.rows[0]["accuracy"] for record in same] for size, same in runs.items()}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found, d = by_size(records), records[0].check.sizes["d"]
-    heads, units = (max(size[i] for size in found) for i in (0, 1))
-    few, floors = FEW[d], FLOORS.get(d, SMALL_FLOORS)
-    yield _claim(
-        "facts.either-suffices",
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    found, few = accuracies(runs), FEW[runs.scale]
+    heads, units = HEADS[runs.scale][-1], UNITS[runs.scale][-1]
+    either = [
         Measure.over_seeds(f"{heads} heads, no MLP: accuracy", found[heads, 0], low=FULL),
         Measure.over_seeds(f"{few} heads, {units} units: accuracy", found[few, units], low=FULL),
         Measure.over_seeds(f"{few} heads, no MLP: accuracy", found[few, 0], high=FULL),
-        *(_boundary(found, units) if d == PUBLISHED_WIDTH else ()),
-    )
-    most = {h: np.max([found[h, m] for m in sorted({m for _, m in found})], axis=0) for h in floors}
-    yield _claim(
-        "facts.attention-floor",
-        *(
-            Measure.over_seeds(f"{h} head{'s' * (h > 1)}: accuracy with the best MLP", most[h].tolist(), high=high)
-            for h, high in floors.items()
-        ),
-    )
+    ]
+    yield "facts.either-suffices", [*either, *(_boundary(found, units) if runs.scale == "paper" else ())]
+    floors = FLOORS[runs.scale]
+    most = {h: np.max([found[h, m] for m in UNITS[runs.scale]], axis=0).tolist() for h in floors}
+    measures = [
+        Measure.over_seeds(f"{h} head{'s' * (h > 1)}: accuracy with the best MLP", most[h], high=high)
+        for h, high in floors.items()
+    ]
+    yield "facts.attention-floor", measures
 
 
 def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Iterator[Measure]:
@@ -96,17 +86,12 @@ def _turns(found: dict[tuple[int, int], list[float]], m: int) -> Iterator[float]
         yield sqrt(max(failed, default=1) * (behind[0] if behind else 2 * heads[-1]))
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.facts import trade_off
 
-    sizes = records[0].check.sizes
+    sizes = runs.records[0].check.sizes
     cells = {
-        (sizes["d"] * sizes["d_h"] * heads, sizes["d"] * m): float(np.mean(accuracies))
-        for (heads, m), accuracies in by_size(records).items()
+        (sizes["d"] * sizes["d_h"] * heads, sizes["d"] * m): float(np.mean(values))
+        for (heads, m), values in accuracies(runs).items()
     }
-    known = sizes["d"] == PUBLISHED_WIDTH
-    return trade_off(cells, facts=sizes["S"] * sizes["R"], published=BOUNDARY if known else ())
+    return trade_off(cells, facts=sizes["S"] * sizes["R"], published=BOUNDARY if runs.scale == "paper" else ())

@@ -10,11 +10,8 @@ training comes close to 1, the construction does not: 65 stored triggers and 128
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.specs import Check
 
 TIMES = "quick 10 s a seed, paper 40 s a seed on 2 cores"
@@ -28,39 +25,34 @@ DRAWS = {"smoke": 1, "quick": 2, "paper": 8}
 ENOUGH, FEW, WIDE = 0.97, 0.9, 512
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    return [
-        Check(law="learning.construction.accuracies", sizes={"d": d, "sharpness": s}, draws=DRAWS[scale], seed=seed)
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Check]]:
+    law, draws = "learning.construction.accuracies", DRAWS[scale]
+    return {
+        (d, s): [Check(law=law, sizes={"d": d, "sharpness": s}, draws=draws, seed=seed) for seed in seeds]
         for d in WIDTHS[scale]
         for s in SHARPNESS
-        for seed in seeds
-    ]
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found = by_size(records)
-    widths, sharp = sorted({d for d, _ in found}), max(SHARPNESS)
-    wide = WIDE if (WIDE, sharp) in found else widths[-1]
-    gains = [b - a for a, b in zip(found[widths[0], sharp], found[wide, sharp], strict=True)]
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    found, sharp, (narrow, *_, widest) = accuracies(runs), max(SHARPNESS), WIDTHS[runs.scale]
+    wide = min(WIDE, widest)
+    gains = [b - a for a, b in zip(found[narrow, sharp], found[wide, sharp], strict=True)]
     measures = [
         Measure.over_seeds(f"d={wide}, β={sharp}: in-context accuracy", found[wide, sharp], low=ENOUGH),
-        Measure.over_seeds(f"β={sharp}: accuracy at d={wide} minus d={widths[0]}", gains, low=0),
+        Measure.over_seeds(f"β={sharp}: accuracy at d={wide} minus d={narrow}", gains, low=0),
     ]
     if (128, sharp) in found:
         measures.append(Measure.over_seeds(f"d=128, β={sharp}: in-context accuracy", found[128, sharp], high=FEW))
-    yield Claim("theory.construction", CLAIMS["theory.construction"], SOURCE, tuple(measures))
+    yield "theory.construction", measures
 
 
-def by_size(records: Sequence[Record]) -> dict[tuple[int, int], list[float]]:
+def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
     """Accuracy of each seed, by width and sharpness."""
-    found: dict[tuple[int, int], list[float]] = {}
-    for record in records:
-        size = record.check.sizes["d"], record.check.sizes["sharpness"]
-        found.setdefault(size, []).append(float(np.mean([row["accuracy"] for row in record.rows])))
-    return found
+    return {size: [float(record.column("accuracy").mean()) for record in same] for size, same in runs.items()}
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.steps import accuracy_by_width
 
-    return accuracy_by_width(by_size(records))
+    return accuracy_by_width(accuracies(runs))

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Label, Runs, Scale
 from engram.claims.readings import capacity
 from engram.models.one_head import OneHead
 from engram.records import Record
@@ -39,9 +39,10 @@ LONG, SHORT, WHOLE = "T = N/8", "T = 4", "T = N"
 MORE = ", 8 times the samples"
 LENGTHS = {LONG: lambda N: N // 8, SHORT: lambda N: 4, WHOLE: lambda N: N}
 KINDS = (LONG, SHORT, WHOLE, LONG + MORE, SHORT + MORE, WHOLE + MORE)
-LARGEST = 256  # tokens where T = N: these take long
+SLOW, LARGEST = (WHOLE, WHOLE + MORE), 256  # the most tokens where T = N: these take long
 BANDS = {LONG: (1.0, 1.2), SHORT: (0.45, 0.65)}
 VOTES = {"label": 3, "mark": 9}  # whether the mark is found differs more between codebooks
+LINES = [(kind, asked) for kind in KINDS for asked in VOTES if asked == "label" or kind not in SLOW]
 MAPS = {
     "smoke": {"N": 16, "least": 4, "most": 8, "widest": 16},
     "quick": {"N": 256, "least": 4, "most": 512, "widest": 512},
@@ -50,17 +51,14 @@ MAPS = {
 DRAWS = {"smoke": 1, "quick": 3, "paper": 9}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search | Check]:
-    sought = [
-        search_width(_task(kind, N), asked, seed, votes)
-        for kind in KINDS
-        for asked, votes in VOTES.items()
-        for N in SIZES[scale]
-        for seed in seeds
-        if kind.removesuffix(MORE) != WHOLE or (N <= LARGEST and asked == "label")
-    ]
-    law = "learning.planted_steps.phases"
-    return [*sought, *(Check(law=law, sizes=MAPS[scale], draws=DRAWS[scale], seed=seed) for seed in seeds)]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search] | list[Check]]:
+    sought = {
+        (kind, asked, N): [search_width(_task(kind, N), asked, seed, VOTES[asked]) for seed in seeds]
+        for kind, asked in LINES
+        for N in _sizes(kind, scale)
+    }
+    law, sizes, draws = "learning.planted_steps.phases", MAPS[scale], DRAWS[scale]
+    return {**sought, "map": [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]}
 
 
 def search_width(task: PlantedToken, asked: Any, seed: int, votes: int) -> Search:
@@ -73,21 +71,13 @@ def _task(kind: str, N: int) -> PlantedToken:
     return PlantedToken(N=N, T=task.T, n=8 * task.samples) if kind.endswith(MORE) else task
 
 
-def kind_of(record: Record) -> str:
-    task = record.search.task
-    return next(kind for kind in KINDS if _task(kind, task.N) == task)  # type: ignore[union-attr, arg-type]
+def _sizes(kind: str, scale: Scale) -> list[int]:
+    return [N for N in SIZES[scale] if N <= LARGEST or kind not in SLOW]
 
 
-Widths = Mapping[tuple[str, str], Mapping[int, Sequence[float]]]
-
-
-def widths(records: Sequence[Record]) -> Widths:
-    """Critical widths over seeds, by kind, by what is asked, by N."""
-    found: dict[tuple[str, str], dict[int, list[float]]] = {}
-    for record in (r for r in records if isinstance(r.spec, Search)):
-        key = kind_of(record), record.store.asked
-        found.setdefault(key, {}).setdefault(record.search.task.N, []).append(capacity(record))  # type: ignore[union-attr]
-    return found
+def widths(runs: Runs, kind: str, asked: str = "label") -> dict[int, list[float]]:
+    """Critical widths over seeds, by N."""
+    return {N: [capacity(record) for record in runs[kind, asked, N]] for N in _sizes(kind, runs.scale)}
 
 
 def slopes(by_size: Mapping[int, Sequence[float]]) -> list[float]:
@@ -96,43 +86,32 @@ def slopes(by_size: Mapping[int, Sequence[float]]) -> list[float]:
     return [float(np.polyfit(np.log(list(by_size)), seed, 1)[0]) for seed in logs.T]
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found = widths(records)
-    yield _claim(
-        "theory.finite-slope",
-        *(Measure.over_seeds(f"{kind}: slope", slopes(found[kind, "label"]), *band) for kind, band in BANDS.items()),
-    )
-    N = max(found[WHOLE, "label"])
-    gains = {kind: np.log(found[kind, "label"][N]) - np.log(found[kind + MORE, "label"][N]) for kind in (WHOLE, SHORT)}
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    found = {kind: widths(runs, kind) for kind in KINDS}
+    measures = [Measure.over_seeds(f"{kind}: slope", slopes(found[kind]), *band) for kind, band in BANDS.items()]
+    yield "theory.finite-slope", measures
+    N = max(found[WHOLE])
+    gains = {kind: np.log(found[kind][N]) - np.log(found[kind + MORE][N]) for kind in (WHOLE, SHORT)}
     label = f"N={N}, {WHOLE}: log of the critical width, over that with 8 times the samples"
-    yield _claim(
-        "theory.samples",
-        Measure.over_seeds(label, gains[WHOLE].tolist(), low=0),
-        Measure.over_seeds(f"the same less that for {SHORT}", (gains[WHOLE] - gains[SHORT]).tolist(), low=0),
-    )
-    long = slopes(found[WHOLE, "label"])
-    yield _claim("theory.long-slope", Measure.over_seeds(f"{WHOLE}: slope", long, low=0.6))
+    less = Measure.over_seeds(f"the same less that for {SHORT}", (gains[WHOLE] - gains[SHORT]).tolist(), low=0)
+    yield "theory.samples", (Measure.over_seeds(label, gains[WHOLE].tolist(), low=0), less)
+    yield "theory.long-slope", [Measure.over_seeds(f"{WHOLE}: slope", slopes(found[WHOLE]), low=0.6)]
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def phase_map(records: Sequence[Record]) -> tuple[int, dict[tuple[int, int], dict[str, float]]]:
-    """N, and the mean over seeds of both shares by (T, d)."""
-    runs = [r for r in records if isinstance(r.spec, Check)]
+def phase_map(records: Sequence[Record]) -> dict[tuple[int, int], dict[str, float]]:
+    """The mean over seeds of both shares by (T, d)."""
     cells = {}
-    for rows in zip(*(r.rows for r in runs), strict=True):
+    for rows in zip(*(record.rows for record in records), strict=True):
         size = int(rows[0]["T"]), int(rows[0]["d"])
         cells[size] = {name: float(np.mean([row[name] for row in rows])) for name in ("label", "mark")}
-    return runs[0].check.sizes["N"], cells
+    return cells
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.finite import critical_widths
 
-    found = widths(records)
-    means = {key: float(np.mean(slopes(sizes))) for key, sizes in found.items()}
-    N, cells = phase_map(records)
+    found = {line: widths(runs, *line) for line in LINES}
+    means = {line: float(np.mean(slopes(sizes))) for line, sizes in found.items()}
+    N, cells = runs["map"][0].check.sizes["N"], phase_map(runs["map"])
     law = {T: critical_width(N, T, PlantedToken(N=N).samples) for T in sorted({T for T, _ in cells})}
     return critical_widths(found, means, N, cells, law)

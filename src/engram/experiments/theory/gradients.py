@@ -10,10 +10,8 @@ places where W acts of (what came back)(what went in)ᵀ: for all ten matrices o
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import of_law, worst
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.specs import Check
 from engram.theory.backward import MATRICES
 
@@ -24,38 +22,36 @@ CLAIMS = {
     "theory.lemma5": "At W_K1 = 0, with the second softmax linear, the gradient is that of Lemma 5.",
     "theory.backward-vectors": "The gradient of every matrix is E[(what came back)(what went in)ᵀ].",
 }
+LAWS = {"gradients.closed_forms": ("lemma4", "lemma5"), "backward.outer_products": MATRICES}
 PROBLEMS = {"smoke": 2, "quick": 20, "paper": 50}
 SHAPES = ({"A": 5, "T": 4, "N": 6, "d": 5}, {"A": 12, "T": 9, "N": 8, "d": 16})
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    return [
-        Check(law=law, sizes=shape, draws=PROBLEMS[scale], seed=seed)
-        for law in ("gradients.closed_forms", "backward.outer_products")
-        for shape in SHAPES
-        for seed in seeds
-    ]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
+    draws = PROBLEMS[scale]
+    return {
+        law: [Check(law=law, sizes=shape, draws=draws, seed=seed) for shape in SHAPES for seed in seeds] for law in LAWS
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found = errors(records)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    found = errors(runs)
     for name in ("lemma4", "lemma5"):
-        yield _claim(f"theory.{name}", Measure.exact("largest difference from autograd", found[name], 1e-10))
-    measures = (Measure.exact(f"{name}: largest difference from autograd", found[name], 1e-10) for name in MATRICES)
-    yield _claim("theory.backward-vectors", *measures)
+        yield f"theory.{name}", [Measure.exact("largest difference from autograd", found[name], 1e-10)]
+    measures = [Measure.exact(f"{name}: largest difference from autograd", found[name], 1e-10) for name in MATRICES]
+    yield "theory.backward-vectors", measures
 
 
-def errors(records: Sequence[Record]) -> dict[str, float]:
+def errors(runs: Runs) -> dict[str, float]:
     """By lemma or matrix the largest difference of an entry from autograd."""
-    lemmas, outer = (of_law(records, law) for law in ("gradients.closed_forms", "backward.outer_products"))
-    return {name: worst(lemmas, name) for name in ("lemma4", "lemma5")} | {n: worst(outer, n) for n in MATRICES}
+    return {
+        name: max((row[name] for record in runs[law] for row in record.rows), key=abs)
+        for law, names in LAWS.items()
+        for name in names
+    }
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.steps import errors_against_autograd
 
-    return errors_against_autograd(errors(records))
+    return errors_against_autograd(errors(runs))

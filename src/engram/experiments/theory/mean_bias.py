@@ -19,17 +19,14 @@ labels that come equally often, where this noise is gone and a smaller one is le
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Label, Runs, Scale
 from engram.claims.readings import capacity
-from engram.experiments.memory import of_law
 from engram.experiments.theory.finite import search_width, slopes
-from engram.records import Record
 from engram.specs import Check, Search
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width
@@ -45,116 +42,78 @@ FIXED = {"smoke": 32, "quick": 256, "paper": 512}
 VOTES = {"smoke": 1, "quick": 9, "paper": 15}  # near the turn accuracy differs much between codebooks
 DRAWS = {"smoke": 2, "quick": 6, "paper": 12}
 NEAR = 0.15
+TOKENS = "tokens N = T"
+CONTROL = f"{TOKENS}, equal label counts"
 
 
-@dataclass(frozen=True)
-class Line:
-    """Tasks along which one size grows."""
-
-    title: str
-    tasks: Mapping[int, PlantedToken]
-
-
-def lines(N: int) -> tuple[Line, ...]:
-    n = PlantedToken(N=N).samples
+def lines(scale: Scale) -> dict[str, dict[int, PlantedToken]]:
+    """Tasks along which one size grows; two lines may share a task. On the last labels come equally often."""
+    N, n = FIXED[scale], PlantedToken(N=FIXED[scale]).samples
     lengths, sizes = [round(N / 2 ** (k / 2)) for k in (4, 3, 2, 1, 0)], [N // 4, N // 2, N, 2 * N]
-    return (
-        Line("length T", {T: PlantedToken(N=N, T=T) for T in lengths}),
-        Line("samples n", {k * n: PlantedToken(N=N, T=N, n=k * n) for k in (1, 2, 4, 8)}),
-        Line("tokens N = T", {M: PlantedToken(N=M, T=M) for M in sizes}),
-    )
-
-
-def balanced(line: Line) -> Line:
-    """The control: labels come equally often."""
-    tasks = {size: task.model_copy(update={"balanced": True}) for size, task in line.tasks.items()}
-    return Line(f"{line.title}, equal label counts", tasks)
+    more = {k * n: PlantedToken(N=N, T=N, n=k * n) for k in (2, 4, 8)}
+    return {
+        "length T": {T: PlantedToken(N=N, T=T) for T in lengths},
+        "samples n": {n: PlantedToken(N=N, T=N)} | more,
+        TOKENS: {M: PlantedToken(N=M, T=M) for M in sizes},
+        CONTROL: {M: PlantedToken(N=M, T=M, balanced=True) for M in sizes},
+    }
 
 
 def law(task: PlantedToken) -> float:
     return critical_width(task.N, task.T, task.samples)
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search | Check]:
-    N = FIXED[scale]
-    found = lines(N)
-    tasks = {run_key(task): task for line in (*found, balanced(found[-1])) for task in line.tasks.values()}
-    sought = [search_width(task, "mark", seed, VOTES[scale]) for task in tasks.values() for seed in seeds]
-    directly = [
-        Check(law=LAW, sizes={"N": N, "T": N, "balanced": even}, draws=DRAWS[scale], seed=seed)
-        for even in (0, 1)
-        for seed in seeds
-    ]
-    return [*sought, *directly]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search] | list[Check]]:
+    N, draws = FIXED[scale], DRAWS[scale]
+    sought = {
+        (title, size): [search_width(task, "mark", seed, VOTES[scale]) for seed in seeds]
+        for title, tasks in lines(scale).items()
+        for size, task in tasks.items()
+    }
+    directly = {
+        counts: [Check(law=LAW, sizes={"N": N, "T": N, "balanced": even}, draws=draws, seed=seed) for seed in seeds]
+        for even, counts in enumerate(("drawn", "equal"))
+    }
+    return {**sought, **directly}
 
 
-def run_key(task: PlantedToken) -> tuple[int, int, int, bool]:
-    """Two lines may share a task, and n may be given or the default: one search is enough."""
-    return task.N, task.T, task.samples, task.balanced
+def along(runs: Runs, title: str) -> dict[int, list[float]]:
+    """The critical width of each seed, by the size that grows."""
+    return {size: [capacity(record) for record in runs[title, size]] for size in lines(runs.scale)[title]}
 
 
-Widths = dict[tuple[int, int, int, bool], list[float]]
-
-
-def widths(records: Sequence[Record]) -> Widths:
-    """The critical width of each seed, by task."""
-    found: Widths = {}
-    for record in (r for r in records if isinstance(r.spec, Search)):
-        found.setdefault(run_key(record.search.task), []).append(capacity(record))  # type: ignore[arg-type]
-    return found
-
-
-def along(line: Line, found: Widths) -> dict[int, list[float]]:
-    return {size: found[run_key(task)] for size, task in line.tasks.items()}
-
-
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    yield _claim("theory.mean-bias", *_directly(records))
-    found, sought = widths(records), lines(_fixed(records))
-    measures = [_slope(line, found) for line in sought]
-    last = sought[-1]
-    size = max(last.tasks)
-    gains = np.log(along(last, found)[size]) - np.log(along(balanced(last), found)[size])
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    yield "theory.mean-bias", [*_directly(runs)]
+    measures = [_slope(runs, title, tasks) for title, tasks in lines(runs.scale).items() if title != CONTROL]
+    found, control = along(runs, TOKENS), along(runs, CONTROL)
+    size = max(found)
+    gains = np.log(found[size]) - np.log(control[size])
     label = f"N = T = {size}: log of the width, over that with equal label counts"
-    yield _claim("theory.mean-bias-width", *measures, Measure.over_seeds(label, gains.tolist(), low=np.log(2)))
+    yield "theory.mean-bias-width", [*measures, Measure.over_seeds(label, gains.tolist(), low=np.log(2))]
 
 
-def _directly(records: Sequence[Record]) -> Iterator[Measure]:
+def _directly(runs: Runs) -> Iterator[Measure]:
     """Signal and noise over their laws at the narrowest and the widest, and in the mean over widths."""
-    drawn, even = (of_law(_checks(records), LAW, balanced=flag) for flag in (0, 1))
     for column in ("signal", "noise"):
         for place, name in ((0, "narrowest"), (-1, "widest")):
-            values = [rows[place][column] for rows in drawn]
+            values = [record.rows[place][column] for record in runs["drawn"]]
             yield Measure.over_seeds(f"{column} over its law, {name} d", values, 0.8, 1.2)
-        means = [float(np.mean([row[column] for row in rows])) for rows in drawn]
+        means = [float(record.column(column).mean()) for record in runs["drawn"]]
         yield Measure.over_seeds(f"{column} over its law, mean over widths", means, 0.9, 1.1)
-    rest = [float(np.mean([row["noise"] for row in rows])) for rows in even]
+    rest = [float(record.column("noise").mean()) for record in runs["equal"]]
     yield Measure.over_seeds("noise over the law with equal label counts, mean over widths", rest, high=0.5)
 
 
-def _checks(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if isinstance(record.spec, Check)]
+def _slope(runs: Runs, title: str, tasks: Mapping[int, PlantedToken]) -> Measure:
+    (predicted,) = slopes({size: [law(task)] for size, task in tasks.items()})
+    over = [slope - predicted for slope in slopes(along(runs, title))]
+    return Measure.over_seeds(f"exponent in {title}, minus {predicted:.2f} of the law", over, -NEAR, NEAR)
 
 
-def _slope(line: Line, found: Widths) -> Measure:
-    (predicted,) = slopes({size: [law(task)] for size, task in line.tasks.items()})
-    over = [slope - predicted for slope in slopes(along(line, found))]
-    return Measure.over_seeds(f"exponent in {line.title}, minus {predicted:.2f} of the law", over, -NEAR, NEAR)
-
-
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def _fixed(records: Sequence[Record]) -> int:
-    return records[0].search.task.N  # type: ignore[union-attr]
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.finite import widths_along
 
-    found, sought = widths(records), lines(_fixed(records))
-    theory = {line.title: [law(task) for task in line.tasks.values()] for line in sought}
-    measured = {line.title: along(line, found) for line in sought}
-    direct = {name: of_law(_checks(records), LAW, balanced=flag) for name, flag in (("drawn", 0), ("equal", 1))}
-    return widths_along(measured, theory, along(balanced(sought[-1]), found), direct)
+    theory = {title: [*map(law, tasks.values())] for title, tasks in lines(runs.scale).items() if title != CONTROL}
+    measured = {title: along(runs, title) for title in theory}
+    direct = {counts: [record.rows for record in runs[counts]] for counts in ("drawn", "equal")}
+    return widths_along(measured, theory, along(runs, CONTROL), direct)

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.laws.orders import MEMORIES, ORDERS
-from engram.records import Record
 from engram.specs import Check
 
 TIMES = "quick 30 s a seed, paper 4 min a seed on 2 cores"
@@ -31,18 +30,19 @@ SIZES = {
     "paper": {"N": 64, "T": 32, "d": 1024, "n": 10_000},
 }
 LAW, DRAWS = "learning.orders.in_order", {"smoke": 1, "quick": 10, "paper": 10}
-RIGHT = ORDERS.index(MEMORIES)
 COLUMNS = {"W_O2": "W_O2", "W_K2": "W_K2", "W_K1": "W_K1.t<T"}  # the data do not ask for the one before T
 NEAR = 0.03  # of chance
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    return [
-        Check(law=LAW, sizes=SIZES[scale] | {"order": order, "random": random}, draws=DRAWS[scale], seed=seed)
-        for random in (0, 1)
-        for order in range(len(ORDERS))
-        for seed in seeds
-    ]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, tuple[str, ...]], list[Check]]:
+    return {
+        (first, order): [
+            Check(law=LAW, sizes=SIZES[scale] | {"order": i, "random": random}, draws=DRAWS[scale], seed=seed)
+            for seed in seeds
+        ]
+        for random, first in enumerate(("zero", "random"))
+        for i, order in enumerate(ORDERS)
+    }
 
 
 def too_soon(order: Sequence[str]) -> list[str]:
@@ -56,47 +56,42 @@ def spoilt(order: Sequence[str]) -> list[str]:
     return [name for name in order if set(MEMORIES[: MEMORIES.index(name) + 1]) & set(early)]
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found, sizes = by_order(records), records[0].check.sizes
-    chance = {name: value for name, value in chances(sizes).items() if name != "W_O2"}
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    found, wrong, chance = means(runs), ORDERS[1:], chances(runs)
     measures = []
-    for random, name in ((0, "zero"), (1, "random")):
-        rows = found[RIGHT, random]
-        least = [min(row[f"recall.{column}"] for column in COLUMNS.values()) for row in rows]
-        measures.append(Measure.over_seeds(f"from {name}, the right order: least recall", least, low=0.95))
-    wrong = {order: too_soon(ORDERS[order]) for order in range(len(ORDERS)) if order != RIGHT}
-    written = max(row[f"written.{memory}"] for order in wrong for row in found[order, 0] for memory in wrong[order])
+    for first in ("zero", "random"):
+        least = [min(row[f"recall.{column}"] for column in COLUMNS.values()) for row in found[first, MEMORIES]]
+        measures.append(Measure.over_seeds(f"from {first}, the right order: least recall", least, low=0.95))
+    written = max(row[f"written.{name}"] for order in wrong for row in found["zero", order] for name in too_soon(order))
     measures.append(Measure.exact("from zero: a step that comes too soon writes something", written, 0.5))
     gaps = []
-    for memory, level in chance.items():
-        orders = [order for order in wrong if memory in spoilt(ORDERS[order])]
-        recalls = [[row[f"recall.{COLUMNS[memory]}"] for row in found[order, 1]] for order in orders]
-        over = (np.mean(recalls, axis=0) - level).tolist()
-        label = f"from random, {memory} too soon or spoilt: recall"
+    for memory in ("W_K2", "W_K1"):
+        recalls = {order: [row[f"recall.{COLUMNS[memory]}"] for row in found["random", order]] for order in ORDERS}
+        orders = [order for order in wrong if memory in spoilt(order)]
+        mean = np.mean([recalls[order] for order in orders], axis=0)
+        label, over = f"from random, {memory} too soon or spoilt: recall", (mean - chance[memory]).tolist()
         measures.append(Measure.over_seeds(f"{label} minus chance, mean over {len(orders)} orders", over, -NEAR, NEAR))
-        best = [row[f"recall.{COLUMNS[memory]}"] for row in found[RIGHT, 1]]
-        less = (np.mean(recalls, axis=0) - best).tolist()
+        less = (mean - recalls[MEMORIES]).tolist()
         gaps.append(Measure.over_seeds(f"{label} minus that in the right order", less, high=-0.5))
-    yield Claim("theory.order-matters", CLAIMS["theory.order-matters"], SOURCE, tuple(measures))
-    yield Claim("theory.order-gap", CLAIMS["theory.order-gap"], SOURCE, tuple(gaps))
+    yield "theory.order-matters", measures
+    yield "theory.order-gap", gaps
 
 
-def by_order(records: Sequence[Record]) -> dict[tuple[int, int], list[dict[str, float]]]:
-    """The mean row of each seed, by order and by first values (0 zero, 1 random)."""
-    found: dict[tuple[int, int], list[dict[str, float]]] = {}
-    for record in records:
-        mean = {name: float(np.mean([row[name] for row in record.rows])) for name in record.rows[0]}
-        found.setdefault((record.check.sizes["order"], record.check.sizes["random"]), []).append(mean)
-    return found
+def means(runs: Runs) -> dict[tuple[str, tuple[str, ...]], list[dict[str, float]]]:
+    """The mean row of each seed, by first values and order."""
+    return {
+        label: [{name: float(record.column(name).mean()) for name in record.columns} for record in same]
+        for label, same in runs.items()
+    }
 
 
-def chances(sizes: dict[str, int]) -> dict[str, float]:
+def chances(runs: Runs) -> dict[str, float]:
     """Recall of a memory whose answers are drawn; those of W_K1 for p_t lie among s ≤ t, where its gradient lives."""
-    N, T = sizes["N"], sizes["T"]
+    N, T = (runs.records[0].check.sizes[name] for name in "NT")
     return {"W_O2": 1 / N, "W_K2": 1 / N, "W_K1": sum(1 / t for t in range(2, T)) / (T - 2)}
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.steps import recalls_by_order
 
-    return recalls_by_order(by_order(records), ORDERS, chances(records[0].check.sizes))
+    return recalls_by_order(means(runs), ORDERS, chances(runs))

@@ -13,13 +13,12 @@ elimination: t_q is never T−1.)
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.specs import Check
 from engram.tasks.second_visit import SecondVisit
 from engram.theory.induction import gamma, least_tokens, output_memory, previous_memory, tau, trigger_memory
@@ -36,54 +35,50 @@ CLAIMS = {
 }
 SEEDS = {"quick": 1, "paper": 1}  # exact: a seed changes nothing
 SIZES = {"smoke": {"N": 20, "T": 6}, "quick": {"N": 1000, "T": 8}, "paper": {"N": 1000, "T": 9}}
+Pairs = Literal["distinct", "natural"]
+LAWS = {"steps": "learning.steps.population", "terms": "induction_terms.terms"}
+PAIRS: dict[Pairs, str] = {"distinct": "o ≠ q", "natural": "o = q too"}
 LENGTHS = range(5, 129)
 MAP_T, MAP_N = (5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), tuple(range(3, 65))
 NEAR = 0.02  # what the paper leaves out is O(1/N) and O(T/N)
 EXACT = 1e-6  # rows keep seven digits
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    laws = ("learning.steps.population", "induction_terms.terms")
-    return [
-        Check(law=law, sizes=SIZES[scale] | {"natural": natural}, seed=seed)
-        for law in laws
-        for natural in (0, 1)
-        for seed in seeds
-    ]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, Pairs], list[Check]]:
+    return {
+        (what, pairs): [Check(law=law, sizes=SIZES[scale] | {"natural": natural}, seed=seed) for seed in seeds]
+        for what, law in LAWS.items()
+        for natural, pairs in enumerate(PAIRS)
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    task, row = task_of(records, 0), row_of(records, "learning.steps.population", 0)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    task, row = task_of(runs, "distinct"), runs["steps", "distinct"][0].rows[0]
     paper, closed = expressions(task), closed_forms(task)
     written = ("W_O2.diagonal", "W_O2.off", "W_O2.Phi1.diagonal", "W_O2.Phi1.off")
-    yield _claim("theory.step1", *_beside(row, paper, closed, written, EXACT))
+    yield "theory.step1", [*_beside(row, paper, closed, written, EXACT)]
     most = max(least_tokens(T) / T**2 for T in LENGTHS)
     columns = 1 + row["W_K2.off"] * (task.N - 1) / row["W_K2.diagonal"]
-    yield _claim(
-        "theory.step2",
+    triggers = [
         *_beside(row, paper, closed, ("W_K2.diagonal",), 1e-3),
         Measure.exact("sum of a column over its diagonal", columns, EXACT),
         Measure.exact(f"N that the diagonal asks for, over T², worst of T = 5 … {LENGTHS[-1]}", most, 1),
-    )
+    ]
+    yield "theory.step2", triggers
     rows = [f"W_K1.t={t}" for t in range(2, task.T - 1)]
     factor = _worst(row, paper, rows)
-    yield _claim(
-        "theory.step3",
+    previous = [
         Measure.exact("share of positions 2 … T−1 not recalled", 1 - row["recall.W_K1.t<T"], EXACT),
         Measure.exact("over its closed form, minus 1, worst t ≤ T−2", _worst(row, closed, rows), 1e-3),
         Measure.exact("the same with the factor 1/T", (1 + factor) * (task.T - 1) / task.T - 1, NEAR),
-    )
-    yield _claim(
-        "theory.step3-factor", Measure.exact("over the paper's expression, minus 1, worst t ≤ T−2", factor, NEAR)
-    )
+    ]
+    yield "theory.step3", previous
+    yield "theory.step3-factor", [Measure.exact("over the paper's expression, minus 1, worst t ≤ T−2", factor, NEAR)]
     lost = {name: 1 - row[f"recall.{name}"] for name in ("W_O2", "W_K2", "W_K1")}
-    yield _claim(
-        "theory.three-steps",
-        *(Measure.exact(f"{name}: share not recalled", share, EXACT) for name, share in lost.items()),
-        Measure.exact("wrong answers", 1 - row["accuracy"], EXACT),
-    )
+    shares = [Measure.exact(f"{name}: share not recalled", share, EXACT) for name, share in lost.items()]
+    yield "theory.three-steps", [*shares, Measure.exact("wrong answers", 1 - row["accuracy"], EXACT)]
     later = Measure.exact("wrong answers unless the trigger stands first", 1 - row["accuracy.later"], EXACT)
-    yield _claim("theory.three-steps-later", later)
+    yield "theory.three-steps-later", [later]
 
 
 def _beside(
@@ -119,24 +114,20 @@ def closed_forms(task: SecondVisit) -> dict[str, float]:
     return scores | {f"W_K1.t={t}": float(third[t - 2, t - 1]) for t in range(2, task.T + 1)}
 
 
-def task_of(records: Sequence[Record], natural: int) -> SecondVisit:
-    sizes = next(record.check.sizes for record in records if record.check.sizes["natural"] == natural)
-    return SecondVisit(N=sizes["N"], T=sizes["T"], pairs="natural" if natural else "distinct")
+def task_of(runs: Runs, pairs: Pairs) -> SecondVisit:
+    sizes = runs["steps", pairs][0].check.sizes
+    return SecondVisit(N=sizes["N"], T=sizes["T"], pairs=pairs)
 
 
-def row_of(records: Sequence[Record], law: str, natural: int) -> dict[str, float]:
-    return next(r.rows[0] for r in records if r.check.law == law and r.check.sizes["natural"] == natural)
-
-
-def table(records: Sequence[Record]) -> list[dict[str, Any]]:
+def table(runs: Runs) -> list[dict[str, Any]]:
     """Every quantity of Appendix B.3: the paper's expression, what was computed, and their ratio."""
     rows = []
-    for natural, pairs in enumerate(("o ≠ q", "o = q too")):
-        terms, found = (row_of(records, law, natural) for law in ("induction_terms.terms", "learning.steps.population"))
+    for pairs, shown in PAIRS.items():
+        terms, found = (runs[what, pairs][0].rows[0] for what in ("terms", "steps"))
         names = [name.removesuffix(": paper") for name in terms if name.endswith(": paper")]
         both = {name: (terms[f"{name}: paper"], terms[f"{name}: found"]) for name in names}
-        both |= {name: (value, found[name]) for name, value in expressions(task_of(records, natural)).items()}
-        rows += [_line(pairs, name, *pair) for name, pair in both.items()]
+        both |= {name: (value, found[name]) for name, value in expressions(task_of(runs, pairs)).items()}
+        rows += [_line(shown, name, *pair) for name, pair in both.items()]
     return rows
 
 
@@ -145,13 +136,9 @@ def _line(pairs: str, name: str, paper: float, computed: float) -> dict[str, Any
     return {"pairs": pairs, "quantity": name, "paper": f"{paper:.5g}", "computed": f"{computed:.5g}", "ratio": ratio}
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.steps import signal_and_noise
 
     signs = np.array([[trigger_memory(SecondVisit(N=N, T=T)).diagonal * N**2 * T**3 for N in MAP_N] for T in MAP_T])
-    task, terms = task_of(records, 0), row_of(records, "induction_terms.terms", 0)
+    task, terms = task_of(runs, "distinct"), runs["terms", "distinct"][0].rows[0]
     return signal_and_noise(task, terms, closed_forms(task), (MAP_T, MAP_N, signs))

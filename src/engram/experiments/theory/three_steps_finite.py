@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.specs import Check
 from engram.theory.induction import least_tokens
 
@@ -32,72 +31,54 @@ WIDTHS = {"smoke": (32, 64), "quick": (64, 128, 256, 512, 1024), "paper": (64, 1
 SAMPLES = {"smoke": (16, 64), "quick": (64, 256, 1024, 4096), "paper": (64, 256, 1024, 4096, 16384)}
 TOKENS = {"smoke": (8, 16), "quick": (8, 16, 32, 64), "paper": (8, 16, 32, 64, 128)}
 LENGTHS = {"smoke": (5, 8), "quick": (5, 8, 16), "paper": (5, 8, 16, 32, 64)}
-
-
 FINITE = {"smoke": ((0, 32), (64, 64)), "quick": ((0, 1024), (512, 8192)), "paper": ((0, 1024), (1024, 65536))}
 Cells = Mapping[tuple[int, int], Sequence[Mapping[str, float]]]
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    sizes = [{"N": N, "T": T, "d": d, "n": n} for d in WIDTHS[scale] for n in SAMPLES[scale]]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int, int, int], list[Check]]:
+    """By (N, T, d, n); a cell that is on both maps is measured once."""
+    sizes = [(N, T, d, n) for d in WIDTHS[scale] for n in SAMPLES[scale]]
     sizes += [
-        {"N": tokens, "T": length, "d": d, "n": n}
+        (tokens, length, d, n)
         for d, n in FINITE[scale]  # d = 0 stands for orthonormal embeddings
         for tokens in TOKENS[scale]
         for length in LENGTHS[scale]
     ]
-    return [Check(law=LAW, sizes=size, seed=seed) for size in _once(sizes) for seed in seeds]
+    named = {size: dict(zip("NTdn", size, strict=True)) for size in sizes}
+    return {size: [Check(law=LAW, sizes=names, seed=seed) for seed in seeds] for size, names in named.items()}
 
 
-def _once(sizes: Sequence[dict[str, int]]) -> list[dict[str, int]]:
-    """A cell that is on both maps is measured once."""
-    return list({tuple(size.values()): size for size in sizes}.values())
+def grid(runs: Runs) -> Cells:
+    """The rows of all seeds over (d, n)."""
+    sizes = [(d, n) for d in WIDTHS[runs.scale] for n in SAMPLES[runs.scale]]
+    return {size: [record.rows[0] for record in runs[N, T, *size]] for size in sizes}
 
 
-def cells(records: Sequence[Record], axes: tuple[str, str], **fixed: int) -> Cells:
-    """The rows of all seeds by the two axes, of the records with these other sizes."""
-    found: dict[tuple[int, int], list[Mapping[str, float]]] = {}
-    for record in records:
-        if fixed.items() <= record.check.sizes.items():
-            key = record.check.sizes[axes[0]], record.check.sizes[axes[1]]
-            found.setdefault(key, []).append(record.rows[0])
-    return found
+def maps(runs: Runs) -> dict[str, Cells]:
+    """By what is kept finite, the rows of all seeds over (N, T)."""
+    names = {(d, n): f"{f'random, d = {d}' if d else 'orthonormal'}, n = {n}" for d, n in FINITE[runs.scale]}
+    return {
+        name: {size[:2]: [record.rows[0] for record in same] for size, same in runs.items() if size[2:] == kept}
+        for kept, name in names.items()
+    }
 
 
-def grid(records: Sequence[Record]) -> Cells:
-    """The cells over (d, n); a cell of the other maps that has the same N and T is left out."""
-    found = cells(records, ("d", "n"), N=N, T=T)
-    few = min(n for _, n in found)
-    widths = {d for d, n in found if n == few}
-    samples = {n for d, n in found if d == min(widths)}
-    return {(d, n): rows for (d, n), rows in found.items() if d in widths and n in samples}
-
-
-def maps(records: Sequence[Record]) -> dict[str, Cells]:
-    """By what is kept finite, the cells over (N, T)."""
-    kept = {(r.check.sizes["d"], r.check.sizes["n"]): None for r in records if r.check.sizes["T"] != T}
-    names = {(d, n): f"{f'random, d = {d}' if d else 'orthonormal'}, n = {n}" for d, n in kept}
-    return {name: cells(records, ("N", "T"), d=d, n=n) for (d, n), name in names.items()}
-
-
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     signs = []
-    for title, found in maps(records).items():
-        short = [size for size in found if size[1] >= 8 and least_tokens(size[1]) < size[0] < size[1] ** 2]
+    for title, found in maps(runs).items():
+        short = [(N, T) for N, T in found if T >= 8 and least_tokens(T) < N < T**2]
         worst = np.min([[row["positive.W_K2"] for row in found[size]] for size in short], axis=0)
         label = f"{title}: share of triggers with a positive diagonal, worst of {len(short)} cells with N < T², T ≥ 8"
         signs.append(Measure.over_seeds(label, worst.tolist(), low=0.95))
-    yield _claim("theory.step2-finite", *signs)
-    found = grid(records)
-    d, n = max(found)
-    few, narrow = min(n for _, n in found), min(d for d, _ in found)
+    yield "theory.step2-finite", signs
+    found, (narrow, *_, d), (few, *_, n) = grid(runs), WIDTHS[runs.scale], SAMPLES[runs.scale]
     least, with_few, in_narrow = (np.array(_least(found[size])) for size in ((d, n), (d, few), (narrow, n)))
-    yield _claim(
-        "theory.three-steps-finite",
+    measures = [
         Measure.over_seeds(f"d={d}, n={n}: least recall of the three", least.tolist(), low=0.95),
         Measure.over_seeds(f"this minus that from {few} sequences", (least - with_few).tolist(), low=0.25),
         Measure.over_seeds(f"this minus that at d={narrow}", (least - in_narrow).tolist(), low=0.25),
-    )
+    ]
+    yield "theory.three-steps-finite", measures
 
 
 def _least(rows: Sequence[Mapping[str, float]]) -> list[float]:
@@ -105,11 +86,7 @@ def _least(rows: Sequence[Mapping[str, float]]) -> list[float]:
     return [min(row[f"recall.{name}"] for name in ("W_O2", "W_K2", "W_K1.t<T")) for row in rows]
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.maps import recall_maps
 
-    return recall_maps(grid(records), maps(records))
+    return recall_maps(grid(runs), maps(runs))

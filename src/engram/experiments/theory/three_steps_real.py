@@ -12,9 +12,8 @@ sequences.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import of_law
+from engram.claims import Measure
+from engram.claims.experiment import Label, Runs, Scale
 from engram.laws.orders import MEMORIES
 from engram.records import Record
 from engram.specs import Check
@@ -30,23 +29,20 @@ LENGTH = {"smoke": 24, "quick": 128, "paper": 256}
 REAL, CONTROL = "learning.real_steps.three_steps", "learning.steps.from_samples"
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    real = [
-        Check(law=REAL, sizes={"d": d, "n": n, "T": LENGTH[scale]}, seed=seed)
-        for d in WIDTHS[scale]
-        for n in SAMPLES[scale]
-        for seed in seeds
-    ]
-    most = {"d": max(WIDTHS[scale]), "n": max(SAMPLES[scale]), "T": LENGTH[scale]}
-    real += [Check(law=REAL, sizes=most | {"K": 1}, seed=seed) for seed in seeds]  # one departure less
-    sizes = {"N": 32, "T": 8, "d": max(WIDTHS[scale]), "n": max(SAMPLES[scale])}
-    return real + [Check(law=CONTROL, sizes=sizes, seed=seed) for seed in seeds]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Check]]:
+    length, d, n = LENGTH[scale], WIDTHS[scale][-1], SAMPLES[scale][-1]
+    sizes = {(d, n): {"d": d, "n": n, "T": length} for d in WIDTHS[scale] for n in SAMPLES[scale]}
+    real = sizes | {"one trigger": sizes[d, n] | {"K": 1}}  # one departure less
+    control = {"N": 32, "T": 8, "d": d, "n": n}
+    return {
+        **{label: [Check(law=REAL, sizes=size, seed=seed) for seed in seeds] for label, size in real.items()},
+        "Theorem 3": [Check(law=CONTROL, sizes=control, seed=seed) for seed in seeds],
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found = by_size(records)
-    d, n = max(found)
-    best = found[d, n]
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    d, n = WIDTHS[runs.scale][-1], SAMPLES[runs.scale][-1]
+    best = [record.rows[0] for record in runs[d, n]]
     recalls = [
         Measure.over_seeds(f"d={d}, n={n}: recall of {name}", [row[f"recall.{name}"] for row in best], low=0.9)
         for name in MEMORIES
@@ -55,24 +51,19 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         (name for name in best[0] if name.startswith("accuracy.")), key=lambda name: int(name.rpartition(".")[2])
     )
     answers = Measure.over_seeds(f"d={d}, n={n}: in-context accuracy, sharp keys", [r[sharp] for r in best], low=0.9)
-    asked_for = ("W_O2", "W_K2", "W_K1.t<T")  # the data of Theorem 3 never ask for the one before T
-    control = [min(rows[0][f"recall.{name}"] for name in asked_for) for rows in of_law(records, CONTROL)]
-    asked = Measure.over_seeds("control, Theorem 3: least recall of the three", control, low=0.9)
-    single = [min(rows[0][f"recall.{name}"] for name in MEMORIES) for rows in of_law(records, REAL, K=1)]
+    single = _least(runs["one trigger"], MEMORIES)
     alone = Measure.over_seeds(f"d={d}, n={n}, one trigger: least recall of the three", single, low=0.9)
-    id = "theory.three-steps-real"
-    yield Claim(id, CLAIMS[id], SOURCE, (*recalls, answers, alone, asked))
+    control = _least(runs["Theorem 3"], ("W_O2", "W_K2", "W_K1.t<T"))  # its data never ask for the one before T
+    asked = Measure.over_seeds("control, Theorem 3: least recall of the three", control, low=0.9)
+    yield "theory.three-steps-real", [*recalls, answers, alone, asked]
 
 
-def by_size(records: Sequence[Record]) -> dict[tuple[int, int], list[dict[str, float]]]:
-    """The row of each seed, by width and number of sequences."""
-    found: dict[tuple[int, int], list[dict[str, float]]] = {}
-    for record in (r for r in records if r.check.law == REAL and "K" not in r.check.sizes):
-        found.setdefault((record.check.sizes["d"], record.check.sizes["n"]), []).append(record.rows[0])
-    return found
+def _least(records: Sequence[Record], memories: Sequence[str]) -> list[float]:
+    return [min(record.rows[0][f"recall.{name}"] for name in memories) for record in records]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.steps import recall_by_width
 
-    return recall_by_width(by_size(records), MEMORIES)
+    sizes = [(d, n) for d in WIDTHS[runs.scale] for n in SAMPLES[runs.scale]]
+    return recall_by_width({size: [record.rows[0] for record in runs[size]] for size in sizes}, MEMORIES)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from engram.claims.fits import power_law, through_points
 from engram.claims.readings import capacity
-from engram.engines.worker import Worker
 from engram.errors import EngramError, Interrupted
 from engram.learning import Adam, FullBatch, fast_stores, stores
 from engram.learning.bisection import MOST, bisection
@@ -334,19 +333,6 @@ def test_row_that_answers_another_question_is_told(home: Path) -> None:
     rows.write_text(rows.read_text().replace('"n": ', '"n": 1'))
     with pytest.raises(EngramError, match="another question"):
         execute(spec, home)
-
-
-def test_worker_that_dies_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that ends from outside must not swallow what waits for it."""
-    worker = Worker(home, "auto")
-    try:
-        worker.give(trained_search(plan=PLAN.model_copy(update={"steps": 10**6}), bracket=(400, 900)), 1)
-        worker._process.kill()
-        worker._process.wait()
-        with pytest.raises(EngramError, match="out of memory"):
-            worker.busy()
-    finally:
-        worker.kill()
 
 
 @pytest.mark.parametrize("law", ["hopfield.CHUNK", "lemmas.lemma1_gradient", "nothing.here", "hopfield.norm"])

@@ -15,7 +15,8 @@ import torch
 
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
-from engram.engines.local import OnRow, choose_device, cores, run_all
+from engram.engines import OnRow
+from engram.engines.local import Local, choose_device, cores
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
 from engram.facts.ask import Asked, history
@@ -120,10 +121,13 @@ def labelled_specs(
 def run_specs(
     specs: Sequence[Spec], device: str = "auto", watch: Watch = unwatched, path: str = "auto"
 ) -> list[Record]:
-    """The records of Specs, of one experiment or of many: as many at a time as there are cores."""
+    """The records of Specs, of one experiment or of many: as many at a time as there are cores.
+
+    One that fails does not stop the others; `Failed` names it when they are done.
+    """
     chosen, _ = choose_device(device)
     with watch(specs) as on_row:
-        return run_all(specs, home(), chosen, on_row, path)
+        return Local(home(), chosen, path).run(specs, on_row).all_records()
 
 
 def _read_off(

@@ -166,15 +166,13 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
     anew
         Trust no committed record: run here whatever has not run here.
     """
-    from engram import api
     from engram.claims.ledger import Index, ledger, missing_specs
     from engram.experiments import matching
     from engram.records.files import COMMITTED, home
 
     chosen, homes = list(matching(names)), [home()] if anew else [home(), COMMITTED]
     missing = missing_specs(chosen, scale, Index.of(homes))
-    if missing:
-        api.run_specs(missing, watch=watched(f"{' '.join(names) or 'all'}, {scale} scale", "auto"))
+    failed = _run_missing(missing, f"{' '.join(names) or 'all'}, {scale} scale") if missing else None
     index = Index.of(homes)
     entries = _entries(names, index)
     _print_ledger(entries, index, json)
@@ -182,7 +180,21 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
     changed = [e.id for e in entries if committed[e.id] not in ("missing", e.verdict)]
     if changed:
         say(f"differs from the committed ledger: {', '.join(changed)}")
+    if failed:
+        raise failed
     return 1 if changed else 0
+
+
+def _run_missing(specs: list[Any], what: str) -> EngramError | None:
+    """Runs them; what failed is told after the ledger of all the others."""
+    from engram import api
+    from engram.engines import Failed
+
+    try:
+        api.run_specs(specs, watch=watched(what, "auto"))
+    except Failed as error:
+        return error
+    return None
 
 
 @app.command

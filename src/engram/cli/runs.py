@@ -63,14 +63,14 @@ def rm(run: str, *, json: bool = False) -> int:
 def resume(run: str, *, json: bool = False) -> int:
     """Go on with a run where it was cut."""
     from engram.api import load_own
-    from engram.engines.local import run_all
+    from engram.engines.local import Local
 
     record = load_own(run)
     if record.stale:
         raise EngramError(f"run {record.id} is of an older revision and cannot go on; run its experiment again")
     device = record.env["sittings"][0]["device"]
     with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
-        (record,) = run_all([record.spec], record.folder.parent, device, on_row)
+        (record,) = Local(record.folder.parent, device).run([record.spec], on_row).all_records()
     answer({"id": record.id, "rows": len(record.rows)}) if json else print(f"record  {near(record.folder)}")
     return 0
 

@@ -6,20 +6,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
+from engram.engines import OnRow, Outcome, each_once
 from engram.engines.worker import Worker
 from engram.errors import EngramError, Interrupted
 from engram.records import Record
-from engram.records.files import Row
 from engram.records.follow import Follower
 from engram.run.execute import execute
 from engram.specs import Spec
 from engram.specs.spec import run_id
 
-OnRow = Callable[[Spec, Row], None]
 SECONDS_BETWEEN_LOOKS = 0.05
 
 
@@ -40,32 +40,43 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_all(specs: Sequence[Spec], home: Path, device: str, on_row: OnRow, path: str = "auto") -> list[Record]:
-    """Records of all Specs, in order. Ctrl-C lets every run finish its step and save, then raises Interrupted."""
-    specs = list({run_id(spec): spec for spec in specs}.values())
-    unfinished = [spec for spec in specs if Record(home / run_id(spec)).ended is None]
-    with stop_on_ctrl_c() as stopped:
-        if len(unfinished) > 1 and device == "cpu":
-            _in_processes(unfinished, home, on_row, stopped, path)
-        return _one_by_one(specs, home, device, on_row, stopped, path)
-
-
-def _one_by_one(
-    specs: Sequence[Spec], home: Path, device: str, on_row: OnRow, stopped: Callable[[], bool], path: str
-) -> list[Record]:
-    """Here, with all threads. Ended runs are only read; one that diverged is refused."""
-    records = []
-    for spec in specs:
-        torch.set_num_threads(threads_for(spec, home, cores()))
-        records.append(execute(spec, home, device, lambda row, spec=spec: on_row(spec, row), stopped, path))
-    return records
-
-
 def threads_for(spec: Spec, home: Path, wanted: int) -> int:
     """A resumed run keeps the threads it began with, so that its numbers stay the same to the byte."""
     record = Record(home / run_id(spec))
     begun = (record.folder / "env.json").exists()
     return min(record.env["sittings"][0]["threads"], cores()) if begun else wanted
+
+
+@dataclass(frozen=True)
+class Local:
+    """This machine: records are kept in `home`."""
+
+    home: Path
+    device: str = "cpu"
+    path: str = "auto"
+
+    def run(self, specs: Sequence[Spec], on_row: OnRow) -> Outcome:
+        asked = each_once(specs)
+        unfinished = [spec for id, spec in asked.items() if Record(self.home / id).ended is None]
+        in_processes = unfinished if len(unfinished) > 1 and self.device == "cpu" else []
+        with stop_on_ctrl_c() as stopped:
+            failed = _Pool(self, in_processes, on_row, stopped).run() if in_processes else {}
+            here = [spec for spec in asked.values() if spec not in in_processes]
+            failed |= self._one_by_one(here, on_row, stopped)
+        return Outcome([Record(self.home / id) for id in asked if id not in failed], failed)
+
+    def _one_by_one(self, specs: Sequence[Spec], on_row: OnRow, stopped: Callable[[], bool]) -> dict[str, Exception]:
+        """Here, with all threads. Ended runs are only read; one that diverged has failed."""
+        failed: dict[str, Exception] = {}
+        for spec in specs:
+            try:
+                torch.set_num_threads(threads_for(spec, self.home, cores()))
+                execute(spec, self.home, self.device, lambda row, spec=spec: on_row(spec, row), stopped, self.path)
+            except Interrupted:
+                raise
+            except Exception as error:
+                failed[run_id(spec)] = error
+        return failed
 
 
 @contextmanager
@@ -88,37 +99,64 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _in_processes(specs: Sequence[Spec], home: Path, on_row: OnRow, stopped: Callable[[], bool], path: str) -> None:
-    """As many at a time as there are cores; each takes the next Spec when it is done. They speak through records."""
-    waiting, given = list(specs), []
-    seen = {run_id(spec): Follower(home / run_id(spec)) for spec in specs}
-    workers: list[Worker] = []
-    try:
-        workers += [Worker(home, path) for _ in range(min(cores(), len(specs)))]
-        while (waiting or any(worker.busy() for worker in workers)) and not stopped():
-            for worker in workers:
-                if not worker.busy() and waiting:
-                    given.append(waiting.pop(0))
-                    worker.give(given[-1], threads_for(given[-1], home, 1))
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-            given = _show_new_rows(given, home, seen, on_row)
-        for worker in workers:
-            worker.stop() if stopped() else worker.close()
-        for worker in workers:
-            worker.wait()
-    finally:
-        for worker in workers:
-            with suppress(OSError):
-                worker.kill()
-    _show_new_rows(given, home, seen, on_row)
-    if stopped():
-        raise Interrupted([run_id(spec) for spec in specs if Record(home / run_id(spec)).ended is None])
+@dataclass
+class _Pool:
+    """As many workers as there are cores; each takes the next Spec when it is done. They speak through records."""
 
+    engine: Local
+    specs: Sequence[Spec]
+    on_row: OnRow
+    stopped: Callable[[], bool]
+    failed: dict[str, Exception] = field(default_factory=dict)
 
-def _show_new_rows(given: Sequence[Spec], home: Path, seen: dict[str, Follower], on_row: OnRow) -> list[Spec]:
-    """Tells what is new, and returns the Specs that may still have more to tell."""
-    ended = {run_id(spec) for spec in given if (home / run_id(spec) / "digest.json").exists()}
-    for spec in given:
-        for row in seen[run_id(spec)].poll():
-            on_row(spec, row)
-    return [spec for spec in given if run_id(spec) not in ended]
+    def run(self) -> dict[str, Exception]:
+        home = self.engine.home
+        self._waiting, self._followed = list(self.specs), dict[str, tuple[Spec, Follower]]()
+        self._workers: list[Worker] = []
+        try:
+            while (self._waiting or self._any_busy()) and not self.stopped():
+                self._hand_out()
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+                self._tell_new_rows()
+            for worker in self._workers:
+                worker.stop() if self.stopped() else worker.close()
+            for worker in self._workers:
+                worker.wait()
+        finally:
+            for worker in self._workers:
+                with suppress(OSError):
+                    worker.kill()
+        self._tell_new_rows()
+        if self.stopped():
+            raise Interrupted([run_id(spec) for spec in self.specs if Record(home / run_id(spec)).ended is None])
+        return self.failed
+
+    def _any_busy(self) -> bool:
+        """Also takes down what failed; a worker that died is replaced while there is work."""
+        for worker in self._workers:
+            self.failed |= worker.failures()
+            if not worker.alive():
+                worker.kill()  # closes what it held
+        self._workers = [worker for worker in self._workers if worker.alive()]
+        return any(worker.busy() for worker in self._workers)
+
+    def _hand_out(self) -> None:
+        """The next Specs to idle workers; new workers up to the number of cores."""
+        self._any_busy()
+        home, idle = self.engine.home, [worker for worker in self._workers if not worker.busy()]
+        while self._waiting and (idle or len(self._workers) < cores()):
+            if not idle:
+                idle.append(Worker(home, self.engine.path))
+                self._workers.append(idle[-1])
+            spec = self._waiting.pop(0)
+            self._followed[run_id(spec)] = spec, Follower(home / run_id(spec))
+            idle.pop(0).give(spec, threads_for(spec, home, 1))
+
+    def _tell_new_rows(self) -> None:
+        """Every row once; a run that has ended is looked at for the last time."""
+        over = {id for id in self._followed if (self.engine.home / id / "digest.json").exists() or id in self.failed}
+        for spec, follower in self._followed.values():
+            for row in follower.poll():
+                self.on_row(spec, row)
+        for id in over:
+            del self._followed[id]

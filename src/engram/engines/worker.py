@@ -23,39 +23,62 @@ class Worker:
     def __init__(self, home: Path, path: str):
         self._common = {"home": str(home), "path": path, "parent": os.getpid()}
         self._stopped = False
-        self._digest: Path | None = None  # what the record of the present Spec will have when it has ended
+        self._present: str | None = None  # the run that it works on
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is done)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "engram.engines.worker"],
             stdin=subprocess.PIPE,
-            stdout=self._said,
+            stdout=subprocess.PIPE,
             stderr=self._said,
             start_new_session=True,
         )
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
+        self._heard = b""
 
     def give(self, spec: Spec, threads: int) -> None:
         code = {name: base64.b64encode(content).decode() for name, content in user_code(spec).items()}
-        job = self._common | {"spec": encode(spec), "code": code, "threads": threads}
-        self._digest = Path(self._common["home"]) / run_id(spec) / "digest.json"
+        self._present = run_id(spec)
+        job = self._common | {"run": self._present, "spec": encode(spec), "code": code, "threads": threads}
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # `busy` tells why it died
+        with suppress(BrokenPipeError):  # `failures` tells why it died
             self._process.stdin.write(json.dumps(job).encode() + b"\n")
             self._process.stdin.flush()
 
-    def busy(self) -> bool:
-        """Whether it still works on what it was given; raises if it ended before that, unless it was asked to."""
-        code, open_ = self._process.poll(), self._digest is not None and not self._digest.exists()
-        if code is not None and open_ and not self._stopped:
-            self._explain(code)
-        return code is None and open_
+    def failures(self) -> dict[str, Exception]:
+        """What failed since the last look: runs that it gave up, and the one that it died of, by their ids."""
+        alive = self._process.poll() is None  # asked first: what was said before the end is heard below
+        found: dict[str, Exception] = {}
+        for line in self._lines():
+            said = json.loads(line)
+            if said["error"] is not None:
+                found[said["run"]] = EngramError(said["error"])
+            self._present = None if said["run"] == self._present else self._present
+        if not alive and self._present is not None and not self._stopped:
+            found[self._present], self._present = self._explain(), None
+        return found
 
-    def _explain(self, code: int) -> None:
+    def _lines(self) -> list[bytes]:
+        assert self._process.stdout is not None
+        self._heard += self._process.stdout.read() or b""
+        *lines, self._heard = self._heard.split(b"\n")
+        return lines
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def busy(self) -> bool:
+        """Whether it still works on what it was given."""
+        return self.alive() and self._present is not None
+
+    def _explain(self) -> EngramError:
+        """Why it died in the middle of a run."""
+        code = self._process.returncode
         self._said.seek(0)
         told = self._said.read().decode(errors="replace").strip().splitlines()
-        if code == 2 and told:
-            raise EngramError(told[-1].removeprefix("engram: "))
         why = "out of memory?" if code == -signal.SIGKILL else "it was stopped from outside, or stopped itself"
-        raise EngramError(f"a worker ended with code {code} ({why}); the same command goes on")
+        last = f"; it said: {told[-1]}" if told else ""
+        return EngramError(f"a worker ended with code {code} ({why}); the same command goes on{last}")
 
     def stop(self) -> None:
         """Let it finish its step and save; then there is nothing more to do."""
@@ -70,17 +93,18 @@ class Worker:
 
     def wait(self) -> None:
         self._process.wait()
-        self.busy()
 
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
         self.close()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         self._said.close()
 
 
 def main() -> int:
-    """The child's side: exit code 0 at the end, 130 when stopped, 2 with one line when something is wrong."""
+    """The child's side: a line on stdout for each Spec that is over, with its error if it failed."""
     asked: list[int] = []
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -88,22 +112,24 @@ def main() -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a user's file prints is no answer
     import torch
 
     from engram.run.execute import execute
 
-    try:
-        for line in sys.stdin:
-            job = json.loads(line)
-            torch.set_num_threads(job["threads"])
-            code = {name: base64.b64decode(text) for name, text in job["code"].items()}
-            spec, home, parent = decode(job["spec"], code), Path(job["home"]), job["parent"]
-            execute(spec, home, stop=lambda: bool(asked) or os.getppid() != parent, path=job["path"])  # noqa: B023
-    except Interrupted:
-        return 130
-    except Exception as error:
-        print(f"engram: {explain_crash(error)}", file=sys.stderr)
-        return 2
+    for line in sys.stdin:
+        job, error = json.loads(line), None
+        torch.set_num_threads(job["threads"])
+        code = {name: base64.b64decode(text) for name, text in job["code"].items()}
+        home, parent = Path(job["home"]), job["parent"]
+        stop = lambda: bool(asked) or os.getppid() != parent  # noqa: B023, E731
+        try:
+            execute(decode(job["spec"], code), home, stop=stop, path=job["path"])
+        except Interrupted:
+            return 130
+        except Exception as caught:
+            error = explain_crash(caught)
+        print(json.dumps({"run": job["run"], "error": error}), file=answers, flush=True)
     return 0
 
 

@@ -22,7 +22,7 @@ FEW = 10  # runs; of more than these nobody reads every birth
 
 
 class View:
-    """Shows runs as their rows come in: `with View(specs) as on_row: run_all(…, on_row)`."""
+    """Shows runs as their rows come in: `with View(specs) as on_row: engine.run(specs, on_row)`."""
 
     def __init__(self, specs: Sequence[Spec], console: Console | None = None):
         self.console = console or Console(stderr=True)

@@ -1,0 +1,102 @@
+"""What an engine promises: every row told once, and a Spec that fails does not stop the others."""
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engram import api
+from engram.engines import Failed
+from engram.engines.local import Local
+from engram.engines.worker import Worker
+from engram.errors import EngramError
+from engram.records.files import Row
+from engram.specs import Check, Spec, Train
+from engram.specs.spec import run_id
+
+Tiny = Callable[..., Train]
+
+
+def told(engine: Local, specs: list[Spec]) -> Counter[tuple[str, int]]:
+    seen: Counter[tuple[str, int]] = Counter()
+
+    def on_row(spec: Spec, row: Row) -> None:
+        seen[run_id(spec), row["step"]] += 1
+
+    engine.run(specs, on_row)
+    return seen
+
+
+def test_every_row_is_told_once(tiny: Tiny, home: Path) -> None:
+    """Of runs in processes, of one that had ended before, and of a Spec that is asked for twice."""
+    before, *others = specs = [tiny(seed=seed) for seed in range(3)]
+    assert set(told(Local(home), [before]).values()) == {1}
+    seen = told(Local(home), [*specs, others[0]])
+    assert seen == {(run_id(spec), step): 1 for spec in specs for step in range(7)}
+    assert told(Local(home), [*specs]) == seen
+
+
+def test_a_spec_that_fails_does_not_stop_the_others(tiny: Tiny, home: Path) -> None:
+    """In this process and in processes: what finished is kept, what failed is listed with its reason."""
+    good, diverges = [tiny(seed=1), tiny(seed=2)], tiny(seed=3, steps=60, lr=1e9)
+    fails = Check(law="lemmas.closed_forms", sizes={"A": 5, "M": 5, "d": -1})
+    outcome = Local(home).run([diverges, good[0], fails, good[1]], lambda spec, row: None)
+    assert [record.id for record in outcome.records] == [run_id(spec) for spec in good]
+    assert set(outcome.failed) == {run_id(diverges), run_id(fails)}
+    assert "not finite" in str(outcome.failed[run_id(diverges)])
+    with pytest.raises(Failed, match=r"^2 of 4 runs failed, the others are kept: .*not finite"):
+        outcome.all_records()
+    again = Local(home).run([diverges, *good], lambda spec, row: None)  # all have ended: they are only read
+    assert list(again.failed) == [run_id(diverges)]
+    with pytest.raises(EngramError, match="not finite"):
+        Local(home).run([diverges], lambda spec, row: None).all_records()
+
+
+def test_a_worker_that_is_killed_costs_one_run(tiny: Tiny, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Spec that it worked on has failed; another worker takes what waits."""
+    long, short = tiny(seed=0, steps=100_000), [tiny(seed=seed) for seed in (1, 2, 3)]
+    begun: list[Worker] = []
+    give = Worker.give
+
+    def notice(worker: Worker, spec: Spec, threads: int) -> None:
+        begun.append(worker) if spec == long else None
+        give(worker, spec, threads)
+
+    def kill() -> None:
+        while not begun or not (home / run_id(long) / "rows.jsonl").exists():
+            time.sleep(0.02)
+        os.kill(begun[0]._process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(Worker, "give", notice)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    outcome = Local(home).run([long, *short], lambda spec, row: None)
+    killer.join()
+    assert "out of memory?" in str(outcome.failed[run_id(long)])
+    assert len(outcome.records) == 3
+
+
+def test_verify_prints_the_ledger_although_a_run_fails(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engram.cli.main import main
+
+    broken = Check(law="lemmas.closed_forms", sizes={"A": 5, "M": 5, "d": -1})
+    good = Check(law="lemmas.closed_forms", sizes={"A": 5, "M": 5, "d": 4})
+    monkeypatch.setattr("engram.claims.ledger.missing_specs", lambda *found: [broken, good])
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "memory.lemmas"])
+    out, err = capsys.readouterr()
+    assert ended.value.code == 2
+    assert "memory.overlaps  agrees" in out
+    assert "1 of 2 runs failed, the others are kept: check-lemmas.closed_forms" in err
+
+
+def test_an_experiment_whose_only_run_fails_says_why(home: Path) -> None:
+    with pytest.raises(EngramError, match="not finite"):
+        api.run("birth.joint", "smoke", settings={"plan.optimiser.lr": 1e9, "plan.steps": 60})

@@ -13,10 +13,10 @@ AT_ONCE = 32  # sequences
 
 
 @law("learning.construction.accuracies")
-def accuracies(draws: int, seed: int, d: int, sharpness: int, K: int = 5, T: int = 128) -> Iterator[dict[str, float]]:
+def accuracies(draws: int, seed: int, d: int, sharpness: float, K: int = 5, T: int = 128) -> Iterator[dict[str, float]]:
     """In-context accuracy and loss of planted weights at unit scale, one row for each of `draws` batches."""
     task, model = Bigram(K=K, T=T), Simplified(d=d, scale="unit")
-    w = plant(model, task.N, T, seed, float(sharpness))
+    w = plant(model, task.N, T, seed, sharpness)
     path = PATHS["fast" if applies(model, (), "cpu") else "reference"]
     for step in range(draws):
         metrics = path(model, w, task.sample(seed, step, AT_ONCE), "in_context", ()).metrics

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
+from engram.errors import EngramError
 from engram.learning.plan import Adam
 from engram.tasks.denoising import Denoising
 from engram.theory.denoising import case_of, linear_attention, softmax_attention
@@ -15,7 +16,7 @@ from engram.values import generator, law
 
 RATE, BATCH, TRAIN_SHARE = 0.01, 80, 0.8
 LATE = (0.8, 0.9)  # shares of the epochs after which the rate is a tenth of what it was
-MODELS = {0: linear_attention, 1: softmax_attention}
+MODELS = {"linear": linear_attention, "softmax": softmax_attention}
 
 
 class Prompt(tuple[Tensor, Tensor, Tensor, Tensor]):
@@ -25,29 +26,31 @@ class Prompt(tuple[Tensor, Tensor, Tensor, Tensor]):
         return Prompt(part[chosen] for part in self)
 
 
-def prompts_of(task: Denoising, data: int, count: int, softmax: int) -> Prompt:
+def prompts_of(task: Denoising, data: int, count: int, attention: str) -> Prompt:
     drawn = task.sample(data, 0, count)
     X = drawn.X.astype(np.float32)
-    seen = X if softmax else X.swapaxes(1, 2) @ X / task.L
+    seen = X if attention == "softmax" else X.swapaxes(1, 2) @ X / task.L
     parts = (seen, drawn.query, drawn.clean, task.bayes(drawn.query, drawn.geometry))
     return Prompt(torch.from_numpy(np.asarray(part, dtype=np.float32)) for part in parts)
 
 
 @law("learning.denoising.trained")
 def trained(
-    draws: int, seed: int, *, case: int, softmax: int, data: int = 0, epochs: int = 100, L: int = 500, n: int = 16
+    draws: int, seed: int, *, case: str, attention: str, data: int = 0, epochs: int = 100, L: int = 500, n: int = 16
 ) -> Iterator[dict[str, float]]:
     """One row an epoch, the first before training: errors per coordinate, and the scales α of W_PV and β of W_KQ.
 
     `draws` prompts, drawn by `data` and the same for all seeds; the seed draws first weights and the order of batches.
     """
-    prompts = prompts_of(case_of(case, n, L), data, draws, softmax)
+    if attention not in MODELS:
+        raise EngramError(f"attention: unknown {attention!r}; allowed: {', '.join(MODELS)}")
+    prompts = prompts_of(case_of(case, n, L), data, draws, attention)
     cut = int(TRAIN_SHARE * draws)
     train, test = prompts.rows(slice(cut)), prompts.rows(slice(cut, None))
     weights = [directions("uniform/d", n, n, seed, name).requires_grad_() for name in ("W_PV", "W_KQ")]
     optimiser = Adam(lr=RATE).over(weights)
     for epoch in range(epochs + 1):
-        yield measured(train, test, weights, softmax)
+        yield measured(train, test, weights, attention)
         if epoch == epochs:
             return
         for group in optimiser.param_groups:
@@ -55,27 +58,27 @@ def trained(
         order = torch.from_numpy(generator(seed, "order", epoch).permutation(cut))
         for chosen in order.split(BATCH):
             optimiser.zero_grad()
-            loss(train.rows(chosen), weights, softmax).backward()
+            loss(train.rows(chosen), weights, attention).backward()
             optimiser.step()
 
 
-def loss(prompts: Prompt, weights: list[Tensor], softmax: int) -> Float[Tensor, ""]:
+def loss(prompts: Prompt, weights: list[Tensor], attention: str) -> Float[Tensor, ""]:
     """Mean squared error per coordinate."""
     seen, query, clean, _ = prompts
-    return (MODELS[softmax](seen, query, *weights) - clean).square().mean()
+    return (MODELS[attention](seen, query, *weights) - clean).square().mean()
 
 
 @torch.no_grad()
-def measured(train: Prompt, test: Prompt, weights: list[Tensor], softmax: int) -> dict[str, float]:
+def measured(train: Prompt, test: Prompt, weights: list[Tensor], attention: str) -> dict[str, float]:
     """The trained layer beside one step of the dense memory (W_PV = αI, W_KQ = βI), Bayes' predictor, and zero."""
     alpha, beta = (float(W.diagonal().mean()) for W in weights)
     n = len(weights[0])
     memory = [alpha * torch.eye(n), beta * torch.eye(n)]
     _, _, clean, bayes = test
     return {
-        "loss.train": float(loss(train, weights, softmax)),
-        "loss.test": float(loss(test, weights, softmax)),
-        "loss.memory": float(loss(test, memory, softmax)),
+        "loss.train": float(loss(train, weights, attention)),
+        "loss.test": float(loss(test, weights, attention)),
+        "loss.memory": float(loss(test, memory, attention)),
         "loss.bayes": float((bayes - clean).square().mean()),
         "loss.zero": float(clean.square().mean()),
         "alpha": alpha,

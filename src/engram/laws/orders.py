@@ -52,21 +52,28 @@ def stepped(embedded: Embedded, law: Law, order: Sequence[str], first: Steps) ->
     return w
 
 
-def first_values(d: int, seed: int, random: bool) -> Steps:
-    if not random:
+def first_values(d: int, seed: int, first: str) -> Steps:
+    """All zero, or all random with entries N(0, 1/d)."""
+    if first not in ("zero", "random"):
+        raise EngramError(f"first: unknown {first!r}; allowed: zero, random")
+    if first == "zero":
         return Steps(*(torch.zeros(d, d, dtype=torch.float64) for _ in MEMORIES))
     return Steps(*(directions("gaussian/d", d, d, seed, f"first.{name}", torch.float64) for name in MEMORIES))
 
 
 @law("learning.orders.in_order")
 def in_order(
-    draws: int, seed: int, N: int, T: int, d: int, n: int, order: int, random: int
+    draws: int, seed: int, N: int, T: int, d: int, n: int, order: str, first: str
 ) -> Iterator[dict[str, float]]:
-    """Recall of each memory after the steps in ORDERS[order]; rows have embeddings and data of their own."""
-    if not 0 <= order < len(ORDERS):
-        raise EngramError(f"order: {order} is none of 0 … {len(ORDERS) - 1}")
+    """Recall of each memory after the steps in this order ("W_O2 W_K2 W_K1" is that of Theorem 3).
+
+    Rows have embeddings and data of their own.
+    """
+    names = tuple(order.split())
+    if names not in ORDERS:
+        raise EngramError(f"order: {order!r} does not name {', '.join(MEMORIES)} once each")
     for own in (seed + (draw << 32) for draw in range(draws)):
         embedded, law = Embedded.random(N, T, d, own), sampled(SecondVisit(N=N, T=T), own, 0, n)
-        w = stepped(embedded, law, ORDERS[order], first_values(d, own, bool(random)))
+        w = stepped(embedded, law, names, first_values(d, own, first))
         written = {f"written.{name}": float(getattr(w, name).any()) for name in MEMORIES}
         yield {f"recall.{name}": value for name, value in recalls(scores(embedded, w)).items()} | written

@@ -208,16 +208,18 @@ def sampled(task: SecondVisit, seed: int, step: int, n: int) -> Law:
 SHARP = 100.0
 
 
-def _task(N: int, T: int, natural: int) -> SecondVisit:
-    return SecondVisit(N=N, T=T, pairs="natural" if natural else "distinct")
+def _task(N: int, T: int, pairs: str) -> SecondVisit:
+    return SecondVisit.model_validate({"N": N, "T": T, "pairs": pairs})
 
 
 @law("learning.steps.population")
-def population(draws: int, seed: int, N: int, T: int, natural: int = 0, rate: int = 1) -> Iterator[dict[str, float]]:
+def population(
+    draws: int, seed: int, N: int, T: int, pairs: str = "distinct", rate: float = 1.0
+) -> Iterator[dict[str, float]]:
     """One row: what the exact steps with orthonormal embeddings wrote. Draws and seed change nothing."""
-    task = _task(N, T, natural)
+    task = _task(N, T, pairs)
     embedded, law = Embedded.orthonormal(N, T), task.patterns()
-    steps = three_steps(embedded, law, float(rate))
+    steps = three_steps(embedded, law, rate)
     through = embedded.E @ embedded.Phi1.T @ embedded.W_V2.T @ steps.W_O2.T @ embedded.U.T
     tables = scores(embedded, steps)
     row = {f"recall.{name}": value for name, value in recalls(tables).items()}
@@ -231,15 +233,27 @@ def population(draws: int, seed: int, N: int, T: int, natural: int = 0, rate: in
 
 
 @law("learning.steps.from_samples")
-def from_samples(draws: int, seed: int, N: int, T: int, d: int, n: int, natural: int = 0) -> Iterator[dict[str, float]]:
+def from_samples(
+    draws: int, seed: int, N: int, T: int, d: int, n: int, pairs: str = "distinct"
+) -> Iterator[dict[str, float]]:
     """Recalls and accuracy (on 1000 fresh sequences) after three steps on n sequences, the same for each step.
 
-    Embeddings are random in d dimensions, or orthonormal for d = 0. Each of `draws` rows has data of its own.
-    `positive.W_K2` is the share of triggers whose entry on the diagonal has the right sign.
+    Embeddings are random in d dimensions; each of `draws` rows has data of its own. `positive.W_K2` is the share of
+    triggers whose entry on the diagonal has the right sign.
     """
-    task = _task(N, T, natural)
+    return _from_samples(Embedded.random(N, T, d, seed), _task(N, T, pairs), draws, seed, n)
+
+
+@law("learning.steps.from_samples_orthonormal")
+def from_samples_orthonormal(
+    draws: int, seed: int, N: int, T: int, n: int, pairs: str = "distinct"
+) -> Iterator[dict[str, float]]:
+    """The same with orthonormal embeddings."""
+    return _from_samples(Embedded.orthonormal(N, T).unnamed(), _task(N, T, pairs), draws, seed, n)
+
+
+def _from_samples(embedded: Embedded, task: SecondVisit, draws: int, seed: int, n: int) -> Iterator[dict[str, float]]:
     for draw in range(draws):
-        embedded = Embedded.random(N, T, d, seed) if d else Embedded.orthonormal(N, T).unnamed()
         steps = three_steps(embedded, sampled(task, seed, draw, n))
         fresh = sampled(task, seed, draws + draw, 1000)
         tables = scores(embedded, steps)

@@ -2,24 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import log2
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engram.errors import EngramError, Interrupted
+from engram.errors import Interrupted
 from engram.learning import fast_facts, reference
 from engram.learning.plan import Adam, FreshBatch
 from engram.learning.stores import given_up
-from engram.memory.rules import rounded
 from engram.models.factual import Factual
 from engram.models.trace import Weights
 from engram.tasks.book import Bags
-from engram.tasks.facts import Facts, FactTask
-from engram.theory.precision import KEPT
-from engram.values import law
+from engram.tasks.facts import FactTask
 
 Stop = Callable[[], bool]
 TEST_STEP = 2**40  # prompts that training never sees
@@ -117,69 +113,3 @@ def _readable(
 def _readable_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask, tests: int, seed: int) -> float:
     now = w | fast_facts.apart(model, w, attempt.state[0])
     return reference.gradients(model, now, task.sample(seed, TEST_STEP, tests), "answer", ()).metrics["accuracy.answer"]
-
-
-@law("learning.fact_search.best_accuracy")
-def best_accuracy(
-    draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
-) -> Iterator[dict[str, float]]:
-    """One training (learning rate 0.01) a draw, over when every test prompt is answered: its best accuracy."""
-    task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.01,), steps=steps, check_every=min(128, steps))
-    model = Factual(d=d, heads=heads, d_h=d_h, m=m, answers=task.answers)
-    for draw in range(draws):
-        found = _best(model, plan, task, seed + (draw << 32))
-        yield {"accuracy": found.accuracy, "steps": found.steps}
-
-
-def _best(model: Factual, plan: FreshBatch, task: FactTask, seed: int) -> Learned:
-    """Over when every test prompt is answered."""
-    path = "fast" if fast_facts.applies(model, (), "cpu") else "reference"
-    return learned(model, plan, task, seed, 1 - 1 / (2 * plan.tests), lambda: False, path)
-
-
-LEVELS = tuple(range(2, 257, 2))
-
-
-@law("learning.fact_search.bits")
-def bits(
-    draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
-) -> Iterator[dict[str, float]]:
-    """Bits stored for each bit used: a trained model, every matrix rounded to the fewest levels that keep 99 %.
-
-    Stored are the SR log2 D bits of the book, less what 1 % of wrong answers may hide (Fano).
-    """
-    task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.003, 0.01), steps=steps, check_every=min(128, steps))
-    model = Factual(d=d, heads=heads, d_h=d_h, m=m, answers=task.answers)
-    for draw in range(draws):
-        own = seed + (draw << 32)
-        found, tokens = _best(model, plan, task, own), torch.from_numpy(task.book(own).every(own, TEST_STEP + 1))
-        answers = torch.from_numpy(task.book(own).known[:, 2])
-
-        def recalled(w: Weights, tokens: Tensor = tokens, answers: Tensor = answers) -> float:
-            return float((model.forward(w, tokens).logits[:, -1].argmax(1) == answers).double().mean())
-
-        levels, right = _fewest_levels(model, found.weights, recalled)
-        yield _efficiency(model, S * R, D, levels, right) | {"accuracy": recalled(found.weights)}
-
-
-def _fewest_levels(model: Factual, w: Weights, recalled: Callable[[Weights], float]) -> tuple[int, float]:
-    for levels in LEVELS:
-        right = recalled(w | {name: _rounded(w[name], levels) for name in model.trainable})
-        if right >= KEPT:
-            return levels, right
-    raise EngramError(f"no {LEVELS[-1]} levels keep {KEPT:.0%} of the facts; train longer, or ask for fewer facts")
-
-
-def _rounded(W: Tensor, levels: int) -> Tensor:
-    return rounded(torch.atleast_2d(W), levels).view(W.shape) if W.abs().max() > 0 else W
-
-
-def _efficiency(model: Factual, facts: int, D: int, levels: int, right: float) -> dict[str, float]:
-    stored, used = stored_bits(facts, D, 1 - right), (model.parameters + model.m) * log2(levels)
-    return {"levels": levels, "recall": right, "stored": stored, "used": used, "ratio": stored / used}
-
-
-def stored_bits(facts: int, D: int, wrong: float) -> float:
-    """At least so many bits are known of independent uniform answers out of D if a share `wrong` is wrong (Fano)."""
-    entropy = -sum(p * log2(p) for p in (wrong, 1 - wrong) if p > 0)
-    return facts * max(0.0, log2(D) - entropy - wrong * log2(max(1, D - 1)))

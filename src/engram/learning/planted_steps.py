@@ -24,8 +24,6 @@ from torch import Tensor
 from engram.embeddings import directions
 from engram.models.one_head import OneHead
 from engram.tasks.planted import PlantedToken, Sample
-from engram.theory import mean_bias
-from engram.values import law
 
 TEST_STEP, TEST = 1, 2000  # fresh sequences for the accuracy
 AT_ONCE = 2**23  # tokens whose gains are looked up together
@@ -61,11 +59,11 @@ def first_values(sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
 
 def attention(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> Float[Tensor, " d"]:
     """Step 2: w = E[(1/T) Σ_t (v_t − v̄) x_t], where v_t is what more attention to t would give the label."""
-    of_tokens, of_mark = _attention_parts(V, sample, at)
+    of_tokens, of_mark = attention_parts(V, sample, at)
     return of_tokens @ at.E + of_mark * at.g
 
 
-def _attention_parts(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> tuple[Float[Tensor, " N"], float]:
+def attention_parts(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> tuple[Float[Tensor, " N"], float]:
     """How much of each e_z, and of g, is in w."""
     gain = at.U @ V @ at.E.T
     gain -= gain.mean(0)  # less what p̂ = 1/N gives to every label
@@ -118,36 +116,3 @@ def shares(task: PlantedToken, d: int, seed: int) -> dict[str, float]:
 def planted(task: PlantedToken, d: int, seed: int, model: OneHead) -> dict[str, float]:
     """What a Search asks at each width."""
     return {"accuracy": shares(task, d, seed)[model.asked]}
-
-
-@law("learning.planted_steps.signal_and_noise")
-def signal_and_noise(draws: int, seed: int, N: int, T: int, balanced: int = 0) -> Iterator[dict[str, float]]:
-    """Rows by width N/8, N/4, … 4N: how much of g is in w, over 1/(NT²), and the spread of e_z · w over the law.
-
-    Means over `draws` codebooks with data of their own.
-    """
-    task = PlantedToken(N=N, T=T, balanced=bool(balanced))
-    for d in (N << 2 >> i for i in range(5, -1, -1)):
-        found = [_parts_of_w(task, d, seed + (draw << 32)) for draw in range(draws)]
-        signal, noise = (float(np.mean(values)) for values in zip(*found, strict=True))
-        yield {"d": d, "signal": signal * N * T**2, "noise": noise / mean_bias.noise(N, task.samples, d)}
-
-
-def _parts_of_w(task: PlantedToken, d: int, seed: int) -> tuple[float, float]:
-    """How much of g is in w, and the standard deviation over tokens of e_z · the rest."""
-    at, sample = Directions.drawn(task.N, d, seed), task.learned(seed)
-    of_tokens, of_mark = _attention_parts(first_values(sample, at), sample, at)
-    return of_mark, float((at.E @ (of_tokens @ at.E)).std())
-
-
-@law("learning.planted_steps.phases")
-def phases(draws: int, seed: int, N: int, least: int, most: int, widest: int) -> Iterator[dict[str, float]]:
-    """A map: rows by length T and width d, each a mean over `draws` codebooks with data of their own.
-
-    T doubles from `least` to `most`; d grows by √2 from 8 to `widest`.
-    """
-    widths = np.unique(np.round(8 * 2 ** np.arange(0, np.log2(widest / 8) + 0.01, 0.5)).astype(int))
-    for T in (least << i for i in range((most // least).bit_length())):
-        for d in widths.tolist():
-            found = [shares(PlantedToken(N=N, T=T), d, seed + (draw << 32)) for draw in range(draws)]
-            yield {"T": T, "d": d} | {name: float(np.mean([row[name] for row in found])) for name in found[0]}

@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from math import log, log1p, log2
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, InstanceOf, model_validator
 
@@ -21,6 +21,7 @@ from engram.tasks.facts import FactTask
 from engram.values import LAWS, Value, law_named
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+NOUNS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
 class Train(Value, name="records.spec.Train"):
@@ -84,25 +85,25 @@ class Train(Value, name="records.spec.Train"):
 
 
 class Check(Value, name="records.spec.Check"):
-    """A measurement: `law` names a function of engram.theory that yields rows, as "module.function".
+    """A measurement: `law` is the name of a function that is marked with @law (engram.values) and yields rows.
 
-    The function is called as law(draws=…, seed=…, **sizes). A name that begins with "learning." is looked up in
-    engram.learning: such a law trains something small by a published protocol and yields rows of that training.
+    The function is called as law(draws=…, seed=…, **sizes). Each size has the type that the law's signature says.
     """
 
     law: str
-    sizes: dict[str, int] = {}
+    sizes: dict[str, Any] = {}
     draws: Annotated[int, Field(ge=1)] = 1
     seed: Seed = 0
 
     @model_validator(mode="after")
     def _law_exists(self) -> "Check":
         allowed = dict(inspect.signature(self.function).parameters)
-        if not {"draws", "seed"} <= set(allowed):
-            raise ValueError(f"law: {self.law!r} is no law; a law is called as law(draws=…, seed=…, **sizes)")
         del allowed["draws"], allowed["seed"]
-        for name in self.sizes:
+        for name, size in self.sizes.items():
             _known("sizes", name, tuple(allowed))
+            wanted = allowed[name].annotation
+            if type(size) is not wanted and not (wanted is float and type(size) is int):
+                raise ValueError(f"sizes.{name}: {self.law} needs {NOUNS[wanted]}; got {size!r}")
         for name, parameter in allowed.items():
             if parameter.default is parameter.empty and name not in self.sizes:
                 raise ValueError(f"sizes: {self.law} needs {name}")

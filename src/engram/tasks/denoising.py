@@ -145,4 +145,4 @@ class Clusters(Denoising, name="tasks.denoising.Clusters"):
         return (self.variance * query + self.noise * np.einsum("bk,bkn->bn", p, geometry)) / s
 
 
-CASES: dict[int, type[Denoising]] = {1: Subspace, 2: Sphere, 3: Clusters}
+CASES: dict[str, type[Denoising]] = {"subspace": Subspace, "sphere": Sphere, "clusters": Clusters}

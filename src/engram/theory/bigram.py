@@ -32,7 +32,7 @@ def floor_levels(draws: int, seed: int, K: int, T: int = 256) -> Iterator[dict[s
 
 
 @law("bigram.floor")
-def floor(draws: int, seed: int, K: int, T: int, fixed: int, offset: int) -> Iterator[dict[str, float]]:
-    """The floor of the global loss of a data law: triggers random, or fixed from a rank on."""
-    found = global_floor(Bigram(K=K, T=T, triggers="fixed" if fixed else "random", offset=offset), draws, seed)
+def floor(draws: int, seed: int, K: int, T: int, triggers: str, offset: int = 0) -> Iterator[dict[str, float]]:
+    """The floor of the global loss of a data law: triggers are random, or fixed from a rank on."""
+    found = global_floor(Bigram.model_validate({"K": K, "T": T, "triggers": triggers, "offset": offset}), draws, seed)
     yield {"floor": found.value, "floor.error": found.error}

@@ -94,12 +94,12 @@ def _xlogx(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
 
 
 @law("bounds.power_law_bounds")
-def power_law_bounds(draws: int, seed: int, tenths: int = 15, N: int = 1_000_000) -> Iterator[dict[str, float]]:
-    """p ∝ x^−α, α = tenths/10: the bound and the top-k loss for `draws` numbers of bits at M = 1024, then over M.
+def power_law_bounds(draws: int, seed: int, alpha: float = 1.5, N: int = 1_000_000) -> Iterator[dict[str, float]]:
+    """p ∝ x^−α: the bound and the top-k loss for `draws` numbers of bits at M = 1024, then over M.
 
     The bits keep between 10 and N/1000 inputs.
     """
-    p = power_law(N, tenths / 10)
+    p = power_law(N, alpha)
     kept = np.unique(np.geomspace(10, N // 1000, draws).astype(int))
     for k in kept:
         yield _at(p, 1024, int(k) * 10)

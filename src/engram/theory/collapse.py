@@ -34,9 +34,9 @@ def many_to_one(draws: int, seed: int, d: int, M: int = 2) -> Iterator[dict[str,
 
 
 @law("collapse.tangent")
-def tangent(draws: int, seed: int, d: int, m: int, degree: int, per_mille: int) -> Iterator[dict[str, float]]:
-    """Recall of the linearised MLP (rules.ntk_directions) that stores N = md · per_mille/1000 pairs, M = N."""
-    N = max(2, round(m * d * per_mille / 1000))
+def tangent(draws: int, seed: int, d: int, m: int, degree: int, load: float) -> Iterator[dict[str, float]]:
+    """Recall of the linearised MLP (rules.ntk_directions) that stores N = md · load pairs, M = N."""
+    N = max(2, round(m * d * load))
     f, right = torch.arange(N)[None], 0.0
     for draw in range(draws):
         E, U = _codebooks(1, N, d, seed, f"E.{draw}"), _codebooks(1, N, d, seed, f"U.{draw}")

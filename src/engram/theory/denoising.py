@@ -7,16 +7,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from engram.errors import EngramError, did_you_mean
 from engram.tasks.denoising import CASES, Denoising, Subspace
 from engram.values import law
 
 Matrix = Float[Tensor, "n n"]
 
 
-def case_of(case: int, n: int, L: int) -> Denoising:
-    """Case 1, 2 or 3 with the paper's parameters."""
+def case_of(case: str, n: int, L: int) -> Denoising:
+    """The paper's case 1 (subspace), 2 (sphere) or 3 (clusters) with its parameters."""
     if case not in CASES:
-        raise ValueError(f"case: {case} is unknown; allowed are 1 (subspace), 2 (sphere), 3 (clusters)")
+        raise EngramError(f"case: unknown {case!r}; {did_you_mean(case, CASES)}allowed: {', '.join(CASES)}")
     return CASES[case].model_validate({"n": n, "L": L})
 
 
@@ -36,7 +37,7 @@ def softmax_attention(
 
 
 @law("denoising.floors")
-def floors(draws: int, seed: int, *, case: int, n: int = 16) -> Iterator[dict[str, float]]:
+def floors(draws: int, seed: int, *, case: str, n: int = 16) -> Iterator[dict[str, float]]:
     """Squared error per coordinate of Bayes' predictor, of scaled copies of it, and of zero, over fresh prompts."""
     task = case_of(case, n, L=1)
     prompts = task.sample(seed, 0, draws)

@@ -189,15 +189,24 @@ def losses(log_p: Float[np.ndarray, "n A"], prompts: Prompts, guesses: Guesses) 
 
 @law("fact_flow.stages")
 def stages(
-    draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int, digits: int = 5, equal: int = 0
+    draws: int,
+    seed: int,
+    S: int,
+    R: int,
+    D: int,
+    T: int,
+    noise: int,
+    until: int,
+    alpha: float = 1e-5,
+    equal: bool = False,
 ) -> Iterator[dict[str, float]]:
     """Rows over time 0 … `until`: losses, largest w of each kind of token, and how far conserved quantities drifted.
 
-    The dictionary is structured, first values are small (10^−digits), nothing is drawn; `draws` times, evenly spaced.
+    The dictionary is structured, first values are those of Head.small, nothing is drawn; `draws` times, evenly spaced.
     """
     book = Facts(S=S, R=R, D=D, T=T, noise=noise, dictionary="structured").book(seed)
     prompts, guesses = alike(book), Guesses.of(book)
-    first, times = Head.small(prompts, 10.0**-digits, bool(equal)), np.linspace(0, until, draws)
+    first, times = Head.small(prompts, alpha, equal), np.linspace(0, until, draws)
     kinds = {"subject": slice(0, S), "relation": slice(S, S + R), "noise": slice(S + R, None)}
     for time, head in zip(times, flow(first, prompts, times), strict=True):
         row = {"time": float(time)} | losses(head.log_probabilities(prompts), prompts, guesses)

@@ -96,11 +96,11 @@ def _step_3(task: SecondVisit, patterns: Patterns) -> dict[str, tuple[float, flo
 
 
 @law("induction_terms.terms")
-def terms(draws: int, seed: int, N: int, T: int, natural: int = 0) -> Iterator[dict[str, float]]:
+def terms(draws: int, seed: int, N: int, T: int, pairs: str = "distinct") -> Iterator[dict[str, float]]:
     """One row: each quantity as "name: paper" and "name: found". Exact: draws and seed change nothing."""
-    pairs = paper_and_found(SecondVisit(N=N, T=T, pairs="natural" if natural else "distinct"))
+    found = paper_and_found(SecondVisit.model_validate({"N": N, "T": T, "pairs": pairs}))
     yield {
         f"{name}: {which}": 0.0 if abs(value) < 1e-15 else value  # sums that cancel
-        for name, both in pairs.items()
+        for name, both in found.items()
         for which, value in zip(("paper", "found"), both, strict=True)
     }

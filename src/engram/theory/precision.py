@@ -51,16 +51,16 @@ def fewest_levels(E: Embeddings, U: Embeddings, W: Matrices) -> tuple[int, float
 
 @law("precision.bits")
 def bits(
-    draws: int, seed: int, smallest: int = 16, largest: int = 256, thousandths: int = 15
+    draws: int, seed: int, smallest: int = 16, largest: int = 256, load: float = 0.015
 ) -> Iterator[dict[str, float]]:
-    """For d = smallest, 2·smallest, …: recall of Hebbian matrices at 1, 2, 3, … bits, N = thousandths/1000 · d² pairs.
+    """For d = smallest, 2·smallest, …: recall of Hebbian matrices at 1, 2, 3, … bits, N = load · d² pairs.
 
     At least `draws` pairs are asked at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
     `certified` log2 of those that move no margin by more than 1/2, mean over problems.
     """
     d = smallest
     while d <= largest:
-        N = round(thousandths / 1000 * d**2)
+        N = round(load * d**2)
         E, U = _embeddings(ceil(draws / N), N, d, seed, f"precision.{d}")
         W = hebb(E, U)
         found = {

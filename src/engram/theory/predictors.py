@@ -29,10 +29,10 @@ MANY, AT_ONCE = 2**16, 500  # draws of triggers for their chances; sequences at 
 
 
 @law("predictors.in_context_levels")
-def in_context_levels(draws: int, seed: int, K: int, T: int, fixed: int) -> Iterator[dict[str, float]]:
+def in_context_levels(draws: int, seed: int, K: int, T: int, triggers: str) -> Iterator[dict[str, float]]:
     """In-context accuracy of three predictors over `draws` sequences: the token that stands out most in the bag, a
     good guess from the bag, and the best predictor."""
-    task = Bigram(K=K, T=T, triggers="fixed" if fixed else "random")
+    task = Bigram.model_validate({"K": K, "T": T, "triggers": triggers})
     guesses = {"stands_out": stands_out, "bag": bag_guess, "ceiling": best_guess}
     hits = {name: np.zeros(0, dtype=bool) for name in guesses}
     for part in range(0, draws, AT_ONCE):

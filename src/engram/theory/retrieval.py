@@ -55,7 +55,9 @@ def ramsauer_constant(d: int, K: float, beta: float, p: float) -> float:
 
 
 @law("retrieval.ramsauer_bound")
-def ramsauer_bound(draws: int, seed: int, *, d: int = 20, K: int = 3, beta: int = 1) -> Iterator[dict[str, float]]:
+def ramsauer_bound(
+    draws: int, seed: int, *, d: int = 20, K: float = 3.0, beta: float = 1.0
+) -> Iterator[dict[str, float]]:
     """The constant c, and the number √p c^{(d−1)/4} of patterns that are well separated with probability 1 − p."""
     c = ramsauer_constant(d, K, beta, SHARE)
     yield {"c": c, "N": sqrt(SHARE) * c ** ((d - 1) / 4)}
@@ -63,7 +65,7 @@ def ramsauer_bound(draws: int, seed: int, *, d: int = 20, K: int = 3, beta: int 
 
 @law("retrieval.separation")
 def separation(
-    draws: int, seed: int, *, d: int = 20, K: int = 3, beta: int = 1, most: int = 4096
+    draws: int, seed: int, *, d: int = 20, K: float = 3.0, beta: float = 1.0, most: int = 4096
 ) -> Iterator[dict[str, float]]:
     """The share of draws in which N patterns on the sphere of radius M = K√(d−1) are well separated, from the bound on.
 

@@ -34,9 +34,9 @@ CLAIMS = {
 }
 SEEDS = {"quick": 3, "paper": 3}
 MAIN = {"S": 16, "R": 4, "D": 8, "T": 32, "noise": 20}
-RUN = {**MAIN, "until": 820, "equal": 1}
+RUN = {**MAIN, "until": 820, "equal": True}
 LONG = {**MAIN, "until": 40_000}
-SWEEP, SUBJECTS = {"R": 16, "D": 2, "T": 8, "noise": 4, "until": 2500, "equal": 1}, (2, 4, 6, 8, 16)
+SWEEP, SUBJECTS = {"R": 16, "D": 2, "T": 8, "noise": 4, "until": 2500, "equal": True}, (2, 4, 6, 8, 16)
 RANDOM = {"S": 4, "R": 3, "D": 2, "T": 5, "noise": 3, "until": 1000}
 ALPHA = 1e-5
 STEPS = {"smoke": 64, "quick": 8192, "paper": 8192}

@@ -71,8 +71,11 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search] | list
         for size, task in tasks.items()
     }
     directly = {
-        counts: [Check(law=LAW, sizes={"N": N, "T": N, "balanced": even}, draws=draws, seed=seed) for seed in seeds]
-        for even, counts in enumerate(("drawn", "equal"))
+        counts: [
+            Check(law=LAW, sizes={"N": N, "T": N, "balanced": counts == "equal"}, draws=draws, seed=seed)
+            for seed in seeds
+        ]
+        for counts in ("drawn", "equal")
     }
     return {**sought, **directly}
 

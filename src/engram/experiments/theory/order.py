@@ -36,13 +36,14 @@ NEAR = 0.03  # of chance
 
 def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, tuple[str, ...]], list[Check]]:
     return {
-        (first, order): [
-            Check(law=LAW, sizes=SIZES[scale] | {"order": i, "random": random}, draws=DRAWS[scale], seed=seed)
-            for seed in seeds
-        ]
-        for random, first in enumerate(("zero", "random"))
-        for i, order in enumerate(ORDERS)
+        (first, order): [_check(scale, " ".join(order), first, seed) for seed in seeds]
+        for first in ("zero", "random")
+        for order in ORDERS
     }
+
+
+def _check(scale: Scale, order: str, first: str, seed: int) -> Check:
+    return Check(law=LAW, sizes=SIZES[scale] | {"order": order, "first": first}, draws=DRAWS[scale], seed=seed)
 
 
 def too_soon(order: Sequence[str]) -> list[str]:

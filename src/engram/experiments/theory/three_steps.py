@@ -46,9 +46,9 @@ EXACT = 1e-6  # rows keep seven digits
 
 def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, Pairs], list[Check]]:
     return {
-        (what, pairs): [Check(law=law, sizes=SIZES[scale] | {"natural": natural}, seed=seed) for seed in seeds]
+        (what, pairs): [Check(law=law, sizes=SIZES[scale] | {"pairs": pairs}, seed=seed) for seed in seeds]
         for what, law in LAWS.items()
-        for natural, pairs in enumerate(PAIRS)
+        for pairs in PAIRS
     }
 
 

@@ -31,21 +31,29 @@ WIDTHS = {"smoke": (32, 64), "quick": (64, 128, 256, 512, 1024), "paper": (64, 1
 SAMPLES = {"smoke": (16, 64), "quick": (64, 256, 1024, 4096), "paper": (64, 256, 1024, 4096, 16384)}
 TOKENS = {"smoke": (8, 16), "quick": (8, 16, 32, 64), "paper": (8, 16, 32, 64, 128)}
 LENGTHS = {"smoke": (5, 8), "quick": (5, 8, 16), "paper": (5, 8, 16, 32, 64)}
-FINITE = {"smoke": ((0, 32), (64, 64)), "quick": ((0, 1024), (512, 8192)), "paper": ((0, 1024), (1024, 65536))}
+ORTHONORMAL = "orthonormal"  # stands where a width stands
+FINITE = {
+    "smoke": ((ORTHONORMAL, 32), (64, 64)),
+    "quick": ((ORTHONORMAL, 1024), (512, 8192)),
+    "paper": ((ORTHONORMAL, 1024), (1024, 65536)),
+}
+Cell = tuple[int, int, int | str, int]  # N, T, d, n
 Cells = Mapping[tuple[int, int], Sequence[Mapping[str, float]]]
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int, int, int], list[Check]]:
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Cell, list[Check]]:
     """By (N, T, d, n); a cell that is on both maps is measured once."""
-    sizes = [(N, T, d, n) for d in WIDTHS[scale] for n in SAMPLES[scale]]
-    sizes += [
-        (tokens, length, d, n)
-        for d, n in FINITE[scale]  # d = 0 stands for orthonormal embeddings
-        for tokens in TOKENS[scale]
-        for length in LENGTHS[scale]
-    ]
-    named = {size: dict(zip("NTdn", size, strict=True)) for size in sizes}
-    return {size: [Check(law=LAW, sizes=names, seed=seed) for seed in seeds] for size, names in named.items()}
+    cells: list[Cell] = [(N, T, d, n) for d in WIDTHS[scale] for n in SAMPLES[scale]]
+    cells += [(tokens, T, d, n) for d, n in FINITE[scale] for tokens in TOKENS[scale] for T in LENGTHS[scale]]
+    return {cell: [_check(cell, seed) for seed in seeds] for cell in cells}
+
+
+def _check(cell: Cell, seed: int) -> Check:
+    sizes = dict(zip("NTdn", cell, strict=True))
+    if sizes["d"] == ORTHONORMAL:
+        del sizes["d"]
+        return Check(law=f"{LAW}_orthonormal", sizes=sizes, seed=seed)
+    return Check(law=LAW, sizes=sizes, seed=seed)
 
 
 def grid(runs: Runs) -> Cells:
@@ -56,7 +64,7 @@ def grid(runs: Runs) -> Cells:
 
 def maps(runs: Runs) -> dict[str, Cells]:
     """By what is kept finite, the rows of all seeds over (N, T)."""
-    names = {(d, n): f"{f'random, d = {d}' if d else 'orthonormal'}, n = {n}" for d, n in FINITE[runs.scale]}
+    names = {(d, n): f"{d if d == ORTHONORMAL else f'random, d = {d}'}, n = {n}" for d, n in FINITE[runs.scale]}
     return {
         name: {size[:2]: [record.rows[0] for record in same] for size, same in runs.items() if size[2:] == kept}
         for kept, name in names.items()

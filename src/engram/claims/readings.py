@@ -114,15 +114,3 @@ def capacities(
     for record in records:
         found.setdefault(size(record.store), []).append(capacity(record))
     return dict(sorted(found.items()))
-
-
-def constants(records: Sequence[Record], constant: Callable[[Any, float], float]) -> list[np.ndarray]:
-    """For each seed a constant of (model, capacity) of every one of its Searches."""
-    found: dict[int, list[float]] = {}
-    for record in records:
-        found.setdefault(record.search.seed, []).append(constant(record.store, capacity(record)))
-    return [np.array(values) for values in found.values()]
-
-
-def geometric_mean(values: np.ndarray) -> float:
-    return float(np.exp(np.log(values).mean()))

@@ -8,13 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.claims import Measure
+from engram.records import Record
 from engram.records.files import Row
 from engram.show.style import INK, MUTED, house_style
 from engram.theory.capacity import low_rank_margin_variance, margin_variance
 from engram.theory.margins import slides_bound
 
-Runs = Sequence[Sequence[Row]]
 THEORY = {"color": INK, "ls": "--", "lw": 1.2}
+NORMS = {"W0 u": "‖W0 u‖", "ΔW u": "‖ΔW u‖", "relative": "‖ΔW‖/‖W0‖ (Frobenius)"}
 
 
 @house_style()
@@ -61,15 +62,16 @@ def _counted_pairs(ax: Axes, variances: Mapping[int, Sequence[float]]) -> None:
 
 
 @house_style()
-def scores_by_position(runs: Runs, sizes: Mapping[str, int]) -> Figure:
+def scores_by_position(records: Sequence[Record]) -> Figure:
     """Right scores and the largest wrong one at each position after one step, in units of η/N; one line a seed."""
     fig = Figure(figsize=(7.2, 4))
     ax = fig.subplots()
     columns = {"right.mean": "right, mean", "right.least": "right, least", "wrong.most": "wrong, largest"}
     for i, (column, label) in enumerate(columns.items()):
-        for seed, rows in enumerate(runs):
-            t, values = range(1, len(rows) + 1), [row[column] for row in rows]
+        for seed, record in enumerate(records):
+            t, values = range(1, len(record.rows) + 1), record.column(column)
             ax.plot(t, values, color=f"C{i}", lw=1, alpha=0.7, marker=".", label=label if seed == 0 else None)
+    sizes = records[0].check.sizes
     N = sizes["N"]
     for value, name in ((1 - 1 / N, "1 − 1/N"), (-1 / N, "−1/N")):
         ax.axhline(value, **THEORY)
@@ -83,14 +85,14 @@ def scores_by_position(runs: Runs, sizes: Mapping[str, int]) -> Figure:
 
 @house_style()
 def margin_spread(
-    full: Mapping[tuple[int, ...], Sequence[Row]], low_rank: Mapping[tuple[int, ...], Sequence[Row]]
+    full: Mapping[tuple[int, int], Sequence[float]], low_rank: Mapping[int, Sequence[float]], d_low: int, N_low: int
 ) -> Figure:
-    """Variance of the margin: against N/d² for each d, and against the rank."""
+    """Variance of the margin over seeds: against N/d² for each d, and against the rank."""
     fig = Figure(figsize=(10.4, 4.2))
     left, right = fig.subplots(1, 2)
     widths = sorted({d for d, _ in full})
     for i, d in enumerate(widths):
-        points = [(N / d**2, row["variance"]) for (width, N), rows in full.items() if width == d for row in rows]
+        points = [(N / d**2, value) for (width, N), values in full.items() if width == d for value in values]
         left.plot(*zip(*points, strict=True), "o", color=f"C{i}", ms=5, alpha=0.7, label=f"measured, d={d}")
         x = np.geomspace(0.004, 0.12, 50)
         left.plot(x, [margin_variance(a * d**2, d) for a in x], color=f"C{i}", ls="--", lw=1.1)
@@ -98,17 +100,16 @@ def margin_spread(
     left.plot([], [], **THEORY, label="2/d + (2N−3)/d²")
     left.plot([], [], color=INK, ls=":", lw=1.1, label="sum of the slides' bounds on two scores")
     left.set(xscale="log", yscale="log", xlabel="load N/d²", ylabel="variance of the margin", title="Hebbian memory")
-    _ranks(right, low_rank)
+    _ranks(right, low_rank, d_low, N_low)
     for ax in (left, right):
         ax.grid()
         ax.legend(fontsize=8)
     return fig
 
 
-def _ranks(ax: Axes, low_rank: Mapping[tuple[int, ...], Sequence[Row]]) -> None:
-    points = [(m, row["variance"]) for (_, _, m), rows in low_rank.items() for row in rows]
-    d, N, _ = next(iter(low_rank))
-    m = np.geomspace(min(x for x, _ in points), max(x for x, _ in points), 50)
+def _ranks(ax: Axes, low_rank: Mapping[int, Sequence[float]], d: int, N: int) -> None:
+    points = [(m, value) for m, values in low_rank.items() for value in values]
+    m = np.geomspace(min(low_rank), max(low_rank), 50)
     ax.plot(*zip(*points, strict=True), "o", ms=5, alpha=0.7, label="measured")
     ax.plot(m, [low_rank_margin_variance(N, d, x) for x in m], **THEORY, label="exact law")
     ax.plot(m, 2 / d + 2 * N / d * (1 / m + 1 / d), color=MUTED, ls=":", lw=1.3, label="leading terms for N ≫ d")
@@ -117,17 +118,17 @@ def _ranks(ax: Axes, low_rank: Mapping[tuple[int, ...], Sequence[Row]]) -> None:
     ax.set(xscale="log", yscale="log", xlabel="rank m", title=f"W = A Bᵀ, d={d}, N={N}")
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter("{x:g}")
-    _plain_ticks(ax, sorted({x for x, _ in points}))
+    _plain_ticks(ax, list(low_rank))
 
 
 @house_style()
-def bits_per_weight(by_load: Mapping[float, Runs]) -> Figure:
+def bits_per_weight(by_load: Mapping[float, Sequence[Record]]) -> Figure:
     """Left: recall against bits per weight for each d, at the larger load. Right: sufficient and worst-case bits."""
     fig = Figure(figsize=(10.4, 4))
     left, right = fig.subplots(1, 2)
-    load, runs = max(by_load.items())
-    bits = [int(name.partition(".")[2]) for name in runs[0][0] if name.startswith("recall.")]
-    for i, at in enumerate(zip(*runs, strict=True)):
+    load, records = max(by_load.items())
+    bits = [int(name.partition(".")[2]) for name in records[0].columns if name.startswith("recall.")]
+    for i, at in enumerate(zip(*(r.rows for r in records), strict=True)):
         mean = [np.mean([row[f"recall.{b}"] for row in at]) for b in bits]
         left.plot(bits, mean, "o-", ms=4, color=f"C{i % 7}", label=f"d={at[0]['d']:.0f}, N={at[0]['N']:.0f}")
     left.axhline(0.99, **THEORY)
@@ -135,11 +136,11 @@ def bits_per_weight(by_load: Mapping[float, Runs]) -> Figure:
         xlabel="bits per weight", ylabel="recall", title=f"Hebbian matrix, N = {load} d², rounded", ylim=(0.96, 1.002)
     )
     series = {f"enough for 99 %, N = {load} d²": (found, "sufficient") for load, found in by_load.items()}
-    series["no margin moves by 1/2, whatever the data"] = (runs, "certified")
+    series["no margin moves by 1/2, whatever the data"] = (records, "certified")
     for i, (name, (found, column)) in enumerate(series.items()):
-        points = [(row["d"], row[column]) for rows in found for row in rows]
+        points = [(row["d"], row[column]) for record in found for row in record.rows]
         right.plot(*zip(*points, strict=True), "os^"[i], color=f"C{i}", ms=5, alpha=0.6, label=name)
-    d = [row["d"] for row in runs[0]]
+    d = records[0].column("d").tolist()
     right.plot(d, np.log2(d), **THEORY, label="log2 d")
     right.set(
         xscale="log", xlabel="width d", ylabel="bits per weight", title="Bits that a weight needs", ylim=(0, None)
@@ -152,7 +153,7 @@ def bits_per_weight(by_load: Mapping[float, Runs]) -> Figure:
 
 
 @house_style()
-def bound_figure(tails: Mapping[float, Sequence[Row]], memories: Mapping[str, Runs]) -> Figure:
+def bound_figure(tails: Mapping[float, Sequence[Row]], memories: Mapping[str, Sequence[Record]]) -> Figure:
     """Left: least loss against bits for power laws. Right: bits stored per bit used, by bits per weight."""
     fig = Figure(figsize=(10.4, 4.2))
     left, right = fig.subplots(1, 2)
@@ -164,8 +165,8 @@ def bound_figure(tails: Mapping[float, Sequence[Row]], memories: Mapping[str, Ru
     left.set(
         xscale="log", yscale="log", xlabel="bits B", ylabel="least loss (nats)", title="Power law p ∝ x^−α, M=1024"
     )
-    for i, (name, runs) in enumerate(memories.items()):
-        points = [(np.log2(row["levels"]), row["ratio"]) for rows in runs for row in rows]
+    for i, (name, records) in enumerate(memories.items()):
+        points = [(np.log2(row["levels"]), row["ratio"]) for record in records for row in record.rows]
         right.plot(*zip(*points, strict=True), "os"[i], color=f"C{i}", ms=5, alpha=0.7, label=f"{name} matrix")
     right.axhline(1, **THEORY, label="no memory can do better")
     right.set(
@@ -185,8 +186,8 @@ def bound_figure(tails: Mapping[float, Sequence[Row]], memories: Mapping[str, Ru
 def shapes_figure(
     factors: Mapping[int, Sequence[float]],
     law: Callable[[float], float],
-    accuracies: Mapping[str, float],
-    norms: Mapping[str, Mapping[float, Sequence[float]]],
+    accuracies: Mapping[str, Sequence[float]],
+    updates: Sequence[Record],
 ) -> Figure:
     """Noise of a factorised memory by rank, accuracies on pairs and sets, norms of maximal updates by width."""
     fig = Figure(figsize=(13.4, 4))
@@ -199,28 +200,29 @@ def shapes_figure(
     left.set(xscale="log", xlabel="inner width d'", ylabel="deviation of wrong scores", title="W = (d/2d') UV")
     _plain_ticks(left, list(factors))
     _bars(middle, accuracies)
-    _norms(right, norms)
+    _norms(right, updates)
     for ax in (left, right):
         ax.grid()
         ax.legend(fontsize=8.5)
     return fig
 
 
-def _bars(ax: Axes, accuracies: Mapping[str, float]) -> None:
+def _bars(ax: Axes, accuracies: Mapping[str, Sequence[float]]) -> None:
     colours = ["C0" if "MLP" in name else "C1" for name in accuracies]
-    bars = ax.barh(list(accuracies), list(accuracies.values()), color=colours, height=0.6)
+    bars = ax.barh(list(accuracies), [np.mean(values) for values in accuracies.values()], color=colours, height=0.6)
     ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8.5)
     ax.invert_yaxis()
     ax.set(xlabel="accuracy", xlim=(0, 1.15), title="Beyond a matrix")
 
 
-def _norms(ax: Axes, norms: Mapping[str, Mapping[float, Sequence[float]]]) -> None:
-    for i, (name, by_width) in enumerate(norms.items()):
-        points = [(d, value) for d, values in by_width.items() for value in values]
+def _norms(ax: Axes, updates: Sequence[Record]) -> None:
+    by_width = list(zip(*(record.rows for record in updates), strict=True))
+    for i, (column, name) in enumerate(NORMS.items()):
+        points = [(row["d"], row[column]) for same in by_width for row in same]
         ax.plot(*zip(*points, strict=True), "os^"[i], color=f"C{i}", ms=5, alpha=0.6, label=name)
-    d, relative = zip(*[(d, np.mean(values)) for d, values in list(norms.values())[-1].items()], strict=True)
+    d, relative = [same[0]["d"] for same in by_width], np.mean([row["relative"] for row in by_width[-1]])
     ax.plot(d, np.ones(len(d)), **THEORY, label="order 1, order d^−1/2")
-    ax.plot(d, relative[-1] * (np.array(d) / d[-1]) ** -0.5, **THEORY)
+    ax.plot(d, relative * (np.array(d) / d[-1]) ** -0.5, **THEORY)
     ax.set(xscale="log", yscale="log", xlabel="width d", ylabel="norm", title="Maximal updates")
     _plain_ticks(ax, d)
 

@@ -1,39 +1,54 @@
 """Experiments on storing and recall: gradients as memories, capacity, bounds, and memories of other shapes."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from engram.claims import Measure
-    from engram.records import Record
-    from engram.records.files import Row
+from engram.claims import Measure
+from engram.records import Record
+from engram.records.files import Row
+from engram.specs import Check
 
 
-def of_law(records: "Sequence[Record]", law: str, **sizes: int) -> "list[list[Row]]":
+def of_law(records: Sequence[Record], law: str, **sizes: int) -> list[list[Row]]:
     """The rows of every Check of this law with these sizes, one list a record."""
     return [r.rows for r in records if r.check.law == law and sizes.items() <= r.check.sizes.items()]
 
 
-def exponents(runs: "Sequence[Sequence[Row]]", column: str, size: str) -> list[float]:
-    """For each run the least-squares slope of log column in log size over its rows."""
-    logs = [np.log([[row[size], row[column]] for row in rows]).T for rows in runs]
-    return [float(np.polyfit(x, y, 1)[0]) for x, y in logs]
+def checks(law: str, seeds: Sequence[int], draws: int = 1, **sizes: int) -> list[Check]:
+    """A Check for each seed."""
+    return [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]
 
 
-def worst(runs: "Sequence[Sequence[Row]]", column: str) -> float:
+def exponent(rows: Sequence[Row], column: str, size: str) -> float:
+    """The least-squares slope of log column in log size."""
+    x, y = np.log([[row[size], row[column]] for row in rows]).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def worst(runs: Sequence[Sequence[Row]], column: str) -> float:
     """The number that is largest in size over all rows of all runs."""
     return max((row[column] for rows in runs for row in rows), key=abs)
 
 
-def collapse(name: str, constants: "Mapping[str, Sequence[float]]", within: float) -> "tuple[Measure, ...]":
-    """That a constant is the same for all shapes: for each, its values over seeds, over the geometric mean."""
-    from engram.claims import Measure
+def means(records: Sequence[Record], column: str) -> list[float]:
+    """The mean of a column for each seed."""
+    return [float(r.column(column).mean()) for r in records]
 
-    logs = {shape: np.log(values) for shape, values in constants.items()}
-    mean = np.mean(list(logs.values()), axis=0)  # one a seed
-    return tuple(
-        Measure.over_seeds(f"{name} at {shape}, over the mean", np.exp(log - mean).tolist(), 1 - within, 1 + within)
-        for shape, log in logs.items()
-    )
+
+def mean(name: str, records: Sequence[Record], column: str, low: float = -inf, high: float = inf) -> Measure:
+    """The mean of a column, over seeds."""
+    return Measure.over_seeds(name, means(records, column), low, high)
+
+
+def geometric_means(by_size: Iterable[Sequence[float]]) -> list[float]:
+    """For each seed the geometric mean over sizes."""
+    return np.exp(np.log(list(by_size)).mean(axis=0)).tolist()
+
+
+def collapse(name: str, constants: Mapping[str, Sequence[float]], within: float) -> list[Measure]:
+    """That a constant is the same for all shapes: for each, its values over seeds, over the geometric mean."""
+    means = geometric_means(constants.values())
+    ratios = {f"{name} at {shape}, over the mean": np.divide(values, means) for shape, values in constants.items()}
+    return [Measure.over_seeds(at, found.tolist(), 1 - within, 1 + within) for at, found in ratios.items()]

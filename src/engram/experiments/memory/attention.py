@@ -9,9 +9,9 @@ modern Hopfield networks. These are sure to hold √p c^{(d−1)/4} patterns, wi
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory import checks, worst
 from engram.specs import Check
 
 TIMES = "quick 3 s a seed, paper 1 min a seed on 2 cores"
@@ -25,39 +25,36 @@ APART = {"smoke": (5, 16), "quick": (25, 4096), "paper": (100, 8192)}  # draws, 
 CONSTANT = 3.1546
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    steps = [Check(law="retrieval.attention_step", draws=DRAWS[scale], seed=seed) for seed in seeds]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
     draws, most = APART[scale]
-    apart = [Check(law="retrieval.separation", sizes={"most": most}, draws=draws, seed=seed) for seed in seeds]
-    return [Check(law="retrieval.ramsauer_bound"), *steps, *apart]
+    return {
+        "bound": [Check(law="retrieval.ramsauer_bound")],
+        "steps": checks("retrieval.attention_step", seeds, DRAWS[scale]),
+        "apart": checks("retrieval.separation", seeds, draws, most=most),
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    bound, steps, apart = split(records)
-    worst = {name: max(row[f"error.{name}"] for row in steps) for name in ("step", "ramsauer")}
-    exact = (
-        Measure.exact("attention minus one gradient step", worst["step"], 1e-12),
-        Measure.exact("X softmax(β Xᵀ x) minus one gradient step, α = 1", worst["ramsauer"], 1e-12),
-    )
-    yield Claim("memory.attention-is-retrieval", CLAIMS["memory.attention-is-retrieval"], SOURCE, exact)
-    least = min(apart)
-    constant = (
-        Measure.exact(f"c minus {CONSTANT}", bound["c"] - CONSTANT, 1e-4),
-        Measure.over_seeds(f"share of draws in which {least} patterns are well separated", apart[least], low=0.95),
-    )
-    yield Claim("memory.ramsauer-constant", CLAIMS["memory.ramsauer-constant"], SOURCE, constant)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    steps = [r.rows for r in runs["steps"]]
+    exact = [
+        Measure.exact("attention minus one gradient step", worst(steps, "error.step"), 1e-12),
+        Measure.exact("X softmax(β Xᵀ x) minus one gradient step, α = 1", worst(steps, "error.ramsauer"), 1e-12),
+    ]
+    yield "memory.attention-is-retrieval", exact
+    constant = Measure.exact(f"c minus {CONSTANT}", runs["bound"][0].last("c") - CONSTANT, 1e-4)
+    least, shares = min(separated(runs).items())
+    name = f"share of draws in which {least} patterns are well separated"
+    yield "memory.ramsauer-constant", [constant, Measure.over_seeds(name, shares, low=0.95)]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def separated(runs: Runs) -> dict[int, list[float]]:
+    """N → the share of well separated draws for each seed."""
+    by_N = zip(*(r.rows for r in runs["apart"]), strict=True)
+    return {int(same[0]["N"]): [row["separated"] for row in same] for same in by_N}
+
+
+def figure(runs: Runs) -> Any:
     from engram.show.patterns import attention_as_retrieval
 
-    return attention_as_retrieval(*split(records))
-
-
-def split(records: Sequence[Record]) -> tuple[dict[str, float], list[dict[str, float]], dict[int, list[float]]]:
-    """The bound, the rows of all steps, and N → share of well separated draws for each seed."""
-    apart: dict[int, list[float]] = {}
-    for row in (row for r in records if r.check.law == "retrieval.separation" for row in r.rows):
-        apart.setdefault(int(row["N"]), []).append(row["separated"])
-    steps = [row for r in records if r.check.law == "retrieval.attention_step" for row in r.rows]
-    return records[0].rows[0], steps, apart
+    steps = [row for r in runs["steps"] for row in r.rows]
+    return attention_as_retrieval(runs["bound"][0].rows[0], steps, separated(runs))

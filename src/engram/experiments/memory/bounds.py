@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import exponents, of_law, worst
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory import checks, exponent, worst
+from engram.records.files import Row
 from engram.specs import Check
 
 TIMES = "quick 5 s a seed, paper 2 min a seed on 2 cores"
@@ -30,49 +30,47 @@ PAIRS = {"smoke": 200, "quick": 4_000, "paper": 20_000}
 HEBB, TRAINED = {"smoke": 16, "quick": 64, "paper": 128}, {"smoke": 8, "quick": 32, "paper": 64}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    once = [Check(law="bounds.best_codebook", sizes={"N": N, "M": M, "B": B}) for N, M, B in BOOKS]
-    once += [Check(law="bounds.power_law_bounds", sizes={"tenths": a, "N": TAIL[scale]}, draws=12) for a in ALPHAS]
-    for seed in seeds:
-        once += [
-            Check(law="bounds.top_k", draws=100, seed=seed),
-            Check(law="precision.hebb_efficiency", sizes={"d": HEBB[scale]}, draws=PAIRS[scale], seed=seed),
-            Check(law="precision.trained_efficiency", sizes={"d": TRAINED[scale]}, draws=8, seed=seed),
-        ]
-    return once
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, int], list[Check]]:
+    law, N = "bounds.power_law_bounds", TAIL[scale]
+    return {
+        "codebooks": [Check(law="bounds.best_codebook", sizes={"N": N, "M": M, "B": B}) for N, M, B in BOOKS],
+        **{("power law", a): [Check(law=law, sizes={"tenths": a, "N": N}, draws=12)] for a in ALPHAS},
+        "top-k": checks("bounds.top_k", seeds, 100),
+        "Hebbian": checks("precision.hebb_efficiency", seeds, PAIRS[scale], d=HEBB[scale]),
+        "trained": checks("precision.trained_efficiency", seeds, 8, d=TRAINED[scale]),
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    gap = min(rows[0]["gap"] for rows in of_law(records, "bounds.best_codebook"))
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    gap = min(r.rows[0]["gap"] for r in runs["codebooks"])
     measures = [
-        Measure.exact("top-k encoder minus bound", worst(of_law(records, "bounds.top_k"), "gap"), 1e-12),
+        Measure.exact("top-k encoder minus bound", worst([r.rows for r in runs["top-k"]], "gap"), 1e-12),
         Measure("best codebook minus bound, least of six problems", -1e-12, inf, gap, (gap, gap), 1, exact_law=True),
     ]
     for tenths in ALPHAS:
-        (rows,) = of_law(records, "bounds.power_law_bounds", tenths=tenths)
-        measures += power_law_measures(rows, tenths / 10)
-    for law, name in (("hebb", "Hebbian"), ("trained", "trained")):
-        best = [max(row["ratio"] for row in rows) for rows in of_law(records, f"precision.{law}_efficiency")]
-        measures.append(Measure.over_seeds(f"bits stored per bit used, {name} matrix", best, low=0, high=1))
-    yield Claim("memory.bounds", CLAIMS["memory.bounds"], SOURCE, tuple(measures))
+        (record,) = runs["power law", tenths]
+        measures += power_law_measures(record.rows, tenths / 10)
+    for kind in ("Hebbian", "trained"):
+        best = [float(r.column("ratio").max()) for r in runs[kind]]
+        measures.append(Measure.over_seeds(f"bits stored per bit used, {kind} matrix", best, low=0, high=1))
+    yield "memory.bounds", measures
 
 
-def power_law_measures(rows: Sequence[dict[str, float]], alpha: float) -> Iterator[Measure]:
+def power_law_measures(rows: Sequence[Row], alpha: float) -> Iterator[Measure]:
     in_bits, in_M = by_bits(rows), [row for row in rows if row["bits"] == 2520]
     for name, part, column, expected in (("B", in_bits, "bits", 1 - alpha), ("log M", in_M, "log M", alpha)):
-        (slope,) = exponents([part], "bound", column)
-        yield Measure.exact(f"α={alpha}: exponent of the bound in {name} minus {expected}", slope - expected, 0.05)
+        off = exponent(part, "bound", column) - expected
+        yield Measure.exact(f"α={alpha}: exponent of the bound in {name} minus {expected}", off, 0.05)
     yield Measure.exact(f"α={alpha}: top-k loss over bound minus 1", worst([rows], "gap"), 1e-12)
 
 
-def by_bits(rows: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+def by_bits(rows: Sequence[Row]) -> list[Row]:
     """The rows at M = 1024 over numbers of bits."""
     return [row for row in rows if row["bits"] != 2520]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.laws import bound_figure
 
-    tails = {a / 10: by_bits(of_law(records, "bounds.power_law_bounds", tenths=a)[0]) for a in ALPHAS}
-    kinds = {"Hebbian": "hebb", "trained": "trained"}
-    return bound_figure(tails, {name: of_law(records, f"precision.{law}_efficiency") for name, law in kinds.items()})
+    tails = {tenths / 10: by_bits(runs["power law", tenths][0].rows) for tenths in ALPHAS}
+    return bound_figure(tails, {kind: runs[kind] for kind in ("Hebbian", "trained")})

@@ -12,9 +12,9 @@ datasets. In case 3 the scales still move after 100 epochs. More datasets and 20
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory import checks
 from engram.records.files import Row
 from engram.specs import Check
 from engram.tasks.denoising import Subspace
@@ -28,52 +28,49 @@ CLAIMS = {
     "memory.denoising-datasets": "Over datasets, linear attention is within 6 % of Bayes' error on the same prompts.",
     "memory.denoising-bayes": "On the same prompts no trained attention beats Bayes' predictor; the ratios are stated.",
 }
-CASES = {1: "subspace", 2: "sphere", 3: "clusters"}
-KINDS = {0: "linear", 1: "softmax"}
+CASES = {"subspace": 1, "sphere": 2, "clusters": 3}
+KINDS = {"linear": 0, "softmax": 1}
 PUBLISHED = {"subspace": (1.607, 0.194), "clusters": (1.0, 5.13)}  # α and β of softmax attention
 SMOKE = {"epochs": 2, "L": 20, "n": 12}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    return [check for seed in seeds for check in of_seed(scale, seed)]
-
-
-def of_seed(scale: Scale, seed: int) -> list[Check]:
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, str], list[Check]]:
+    """By case and kind of attention; runs beyond the protocol are kinds of their own."""
     less, prompts = (SMOKE, 100) if scale == "smoke" else ({}, 1000)
-    chosen = [{"case": case, "softmax": kind} | less for case in CASES for kind in KINDS]
-    longer = {"case": 3, "softmax": 1} | less | {"epochs": 2 * less.get("epochs", 100)}
-    chosen += [longer, {"case": 1, "softmax": 0, "data": seed} | less]
-    return [Check(law="learning.denoising.trained", sizes=sizes, draws=prompts, seed=seed) for sizes in chosen]
+
+    def trained(of: Sequence[int], **sizes: int) -> list[Check]:
+        return checks("learning.denoising.trained", of, prompts, **(less | sizes))
+
+    return {
+        **{(case, kind): trained(seeds, case=i, softmax=j) for case, i in CASES.items() for kind, j in KINDS.items()},
+        ("clusters", "longer"): trained(seeds, case=3, softmax=1, epochs=2 * less.get("epochs", 100)),
+        ("subspace", "datasets"): [check for n in seeds for check in trained([n], case=1, softmax=0, data=n)],
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    last = ends(records)
-    linear, soft = last["subspace", "linear"], last["subspace", "softmax"]
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    last = {label: [r.rows[-1] for r in same] for label, same in runs.items()}
+    linear, datasets = last["subspace", "linear"], last["subspace", "datasets"]
     errors = [row["loss.test"] / subspace_floor(Subspace()) for row in linear]
-    yield claim(
-        "memory.denoising",
+    published = [
         Measure.over_seeds("subspace: test error / (1/3), linear", errors, 0.94, 1.06),
         near("subspace: αβ, linear", [row["alpha"] * row["beta"] for row in linear], 1 / 3, 0.06),
-        *near_published("subspace", soft, 0.15, 0.15),
+        *near_published("subspace", last["subspace", "softmax"], 0.15, 0.15),
         *near_published("clusters", last["clusters", "softmax"], 0.05, 0.15),
-    )
-    yield claim("memory.denoising-longer", *near_published("clusters", last["clusters", "longer"], 0.05, 0.15))
-    datasets = last["subspace", "datasets"]
-    yield claim(
-        "memory.denoising-datasets",
+    ]
+    yield "memory.denoising", published
+    yield "memory.denoising-longer", near_published("clusters", last["clusters", "longer"], 0.05, 0.15)
+    over_datasets = [
         near("trained: test / Bayes", ratios(datasets, "loss.test"), 1.0, 0.06),
         near("one step of memory αI, βI: test / Bayes", ratios(datasets, "loss.memory"), 1.0, 0.06),
-    )
+    ]
+    yield "memory.denoising-datasets", over_datasets
     bayes = [
         Measure.over_seeds(f"{case}, {kind}: test / Bayes", ratios(last[case, kind], "loss.test"), low=1)
-        for case in CASES.values()
-        for kind in KINDS.values()
+        for case in CASES
+        for kind in KINDS
     ]
-    yield claim("memory.denoising-bayes", *bayes)
-
-
-def claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
+    yield "memory.denoising-bayes", bayes
 
 
 def near_published(case: str, rows: list[Row], *shares: float) -> list[Measure]:
@@ -93,22 +90,7 @@ def ratios(rows: list[Row], column: str) -> list[float]:
     return [row[column] / row["loss.bayes"] for row in rows]
 
 
-def ends(records: Sequence[Record]) -> dict[tuple[str, str], list[Row]]:
-    return {key: [r.rows[-1] for r in group] for key, group in by_kind(records).items()}
-
-
-def by_kind(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
-    """Case and kind of attention → a record for each seed; runs beyond the protocol are kinds of their own."""
-    runs: dict[tuple[str, str], list[Record]] = {}
-    short = min(len(r.rows) for r in records)
-    for r in records:
-        sizes = r.check.sizes
-        kind = "datasets" if "data" in sizes else "longer" if len(r.rows) > short else KINDS[sizes["softmax"]]
-        runs.setdefault((CASES[sizes["case"]], kind), []).append(r)
-    return runs
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.patterns import denoising_panels
 
-    return denoising_panels(by_kind(records), list(CASES.values()), subspace_floor(Subspace()), PUBLISHED)
+    return denoising_panels(runs, list(CASES), subspace_floor(Subspace()), PUBLISHED)

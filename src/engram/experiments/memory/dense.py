@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory import checks
 from engram.records import Record
 from engram.specs import Check
 from engram.theory.hopfield import crossing, exponential_rate
@@ -47,50 +48,46 @@ DRAWS = {"smoke": 4, "quick": 64, "paper": 64}
 Capacity = dict[int, dict[int, list[float]]]  # degree, or wrong bits in eight → d → N of each seed
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    powers = [({"n": n, "d": d}, draws) for n, sizes in POWERS[scale].items() for d, draws in sizes.items()]
-    noise = [{"d": d, "flips": d * eighths // 8} for eighths, sizes in NOISE[scale].items() for d in sizes]
-    return [
-        check
-        for seed in seeds
-        for check in (
-            *(Check(law="hopfield.error_free", sizes=sizes, draws=draws, seed=seed) for sizes, draws in powers),
-            *(Check(law="hopfield.all_stable", sizes=sizes, draws=DRAWS[scale], seed=seed) for sizes in noise),
-        )
-    ]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int, int], list[Check]]:
+    """By the energy, its degree or the wrong bits in eight, and d."""
+    powers = [(n, d, draws) for n, sizes in POWERS[scale].items() for d, draws in sizes.items()]
+    noise = [(k, d, d * k // 8) for k, widths in NOISE[scale].items() for d in widths]
+    return {
+        **{("power", n, d): checks("hopfield.error_free", seeds, draws, n=n, d=d) for n, d, draws in powers},
+        **{("exp", k, d): checks("hopfield.all_stable", seeds, DRAWS[scale], d=d, flips=f) for k, d, f in noise},
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    powers, noise = capacities(records)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    powers, noise = capacities(runs)
     exponents = {n: slopes({log2(d): [N * log(d) for N in Ns] for d, Ns in by_d.items()}) for n, by_d in powers.items()}
     dense = [Measure.over_seeds(f"n={n}: exponent of N ln d", v, n - 1.2, n - 0.8) for n, v in exponents.items()]
-    yield Claim("memory.dense", CLAIMS["memory.dense"], SOURCE, tuple(dense))
-    rate = {eighths: slopes({float(d): Ns for d, Ns in by_d.items()}) for eighths, by_d in noise.items()}
+    yield "memory.dense", dense
     exponential = []
     for k in (0, 1):
         law, shared = exponential_rate(k / 8), max(set(noise[k]) & set(noise[k + 1]))
         drop = np.log2(np.divide(noise[k][shared], noise[k + 1][shared])).tolist()
-        exponential.append(Measure.over_seeds(f"log2 N a dimension, {k}/8 wrong", rate[k], law - 0.1, law + 0.1))
+        rate = slopes({float(d): Ns for d, Ns in noise[k].items()})
+        exponential.append(Measure.over_seeds(f"log2 N a dimension, {k}/8 wrong", rate, law - 0.1, law + 0.1))
         exponential.append(Measure.over_seeds(f"log2 N at d={shared}, {k}/8 minus {k + 1}/8 wrong", drop, low=0))
-    yield Claim("memory.exponential", CLAIMS["memory.exponential"], SOURCE, tuple(exponential))
+    yield "memory.exponential", exponential
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.patterns import capacity_curves
 
-    return capacity_curves(*capacities(records))
+    return capacity_curves(*capacities(runs))
 
 
-def capacities(records: Sequence[Record]) -> tuple[Capacity, Capacity]:
+def capacities(runs: Runs) -> tuple[Capacity, Capacity]:
     """N of the powers by degree, and of exp by wrong bits in eight."""
-    powers: Capacity = {}
-    noise: Capacity = {}
-    for record in records:
-        sizes, d = record.check.sizes, record.check.sizes["d"]
-        group, key, level = (powers, sizes["n"], 0.9) if "n" in sizes else (noise, 8 * sizes["flips"] // d, 0.5)
-        N = crossing([row["N"] for row in record.rows], [row["stable"] for row in record.rows], level)
-        group.setdefault(key, {}).setdefault(d, []).append(N)
+    powers = {n: {d: kept(runs["power", n, d], 0.9) for d in sizes} for n, sizes in POWERS[runs.scale].items()}
+    noise = {k: {d: kept(runs["exp", k, d], 0.5) for d in widths} for k, widths in NOISE[runs.scale].items()}
     return powers, noise
+
+
+def kept(records: Sequence[Record], level: float) -> list[float]:
+    return [crossing(r.column("N").tolist(), r.column("stable").tolist(), level) for r in records]
 
 
 def slopes(by_x: dict[float, list[float]]) -> list[float]:

@@ -8,12 +8,12 @@ W = Σ_z u_z e_zᵀ with embeddings on the sphere; N is the size at which recall
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.fits import power_law
-from engram.claims.readings import capacities, constants, geometric_mean
+from engram.claims.readings import capacities, capacity
+from engram.experiments.memory import geometric_means
 from engram.models.stores import Outer
-from engram.records import Record
 from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.capacity import hebb_capacity
@@ -25,8 +25,8 @@ WIDTHS = {"smoke": (16, 32), "quick": (16, 32, 64, 128, 256), "paper": (16, 32, 
 ASKED = {"smoke": 1000, "quick": 40_000, "paper": 100_000}  # pairs asked in all, to tell 99 % from 98.9 %
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    return [search(d, seed, ASKED[scale]) for seed in seeds for d in WIDTHS[scale]]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[int, list[Search]]:
+    return {d: [search(d, seed, ASKED[scale]) for seed in seeds] for d in WIDTHS[scale]}
 
 
 def search(d: int, seed: int, asked: int) -> Search:
@@ -35,21 +35,17 @@ def search(d: int, seed: int, asked: int) -> Search:
     return Search(task=Association(), model=Outer(d=d), bracket=bracket, draws=max(4, round(asked / N)), seed=seed)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    factors = [geometric_mean(c) for c in constants(records, lambda model, N: N / model.d**2)]
-    yield Claim(
-        "memory.hebb-capacity",
-        CLAIMS["memory.hebb-capacity"],
-        SOURCE,
-        (
-            power_law(capacities(records)).measure("exponent of N in d", 1.9, 2.1),
-            Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15),
-        ),
-    )
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    factors = geometric_means([capacity(r) / r.store.d**2 for r in same] for same in runs.values())
+    measures = [
+        power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1),
+        Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15),
+    ]
+    yield "memory.hebb-capacity", measures
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.capacity import capacity_figure
 
-    found, laws = {"measured, one dot a seed": capacities(records)}, {"N = 0.027 d²": hebb_capacity}
+    found, laws = {"measured, one dot a seed": capacities(runs.records)}, {"N = 0.027 d²": hebb_capacity}
     return capacity_figure(found, laws, "width d", "Hebbian matrix: pairs at 99 %")

@@ -10,9 +10,9 @@ i ≠ j by half.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import of_law, worst
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory import checks, means, worst
 from engram.records import Record
 from engram.specs import Check
 from engram.theory.overlaps import OVERLAPS, printed_variance
@@ -34,33 +34,24 @@ SHAPES = ({"A": 6, "M": 6, "d": 5}, {"A": 7, "M": 6, "d": 5}, {"A": 40, "M": 30,
 SPANS = ({"N": 4, "M": 3, "d": 16}, {"N": 10, "M": 12, "d": 24})
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    checks = []
-    for seed in seeds:
-        checks += [
-            Check(law="overlaps.variances", sizes={"d": d}, draws=DRAWS[scale], seed=seed) for d in WIDTHS[scale]
-        ]
-        checks += [Check(law="lemmas.closed_forms", sizes=s, draws=PROBLEMS[scale], seed=seed) for s in SHAPES]
-        checks += [Check(law="lemmas.span", sizes=s, draws=PROBLEMS[scale], seed=seed) for s in SPANS]
-    return checks
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int] | str, list[Check]]:
+    overlaps = {("overlaps", d): checks("overlaps.variances", seeds, DRAWS[scale], d=d) for d in WIDTHS[scale]}
+    return overlaps | {
+        law: [check for sizes in chosen for check in checks(f"lemmas.{law}", seeds, PROBLEMS[scale], **sizes)]
+        for law, chosen in (("closed_forms", SHAPES), ("span", SPANS))
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    widths = sorted({r.check.sizes["d"] for r in records if r.check.law == "overlaps.variances"})
-    yield Claim(
-        "memory.overlaps", CLAIMS["memory.overlaps"], SOURCE, tuple(m for d in widths for m in overlaps(records, d))
-    )
-    errors = of_law(records, "lemmas.closed_forms")
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    yield "memory.overlaps", [m for d in WIDTHS[runs.scale] for m in overlaps(runs["overlaps", d], d)]
+    errors, spans = ([r.rows for r in runs[label]] for label in ("closed_forms", "span"))
     for id, column in FORMS.items():
-        error = Measure.exact("largest difference from autograd", worst(errors, column), 1e-10)
-        yield Claim(id, CLAIMS[id], SOURCE, (error,))
-    spans = of_law(records, "lemmas.span")
-    distance = Measure.exact("largest distance of W − α₀W₀ from the span", worst(spans, "distance"), 1e-10)
-    yield Claim("memory.span", CLAIMS["memory.span"], SOURCE, (distance,))
+        yield id, [Measure.exact("largest difference from autograd", worst(errors, column), 1e-10)]
+    yield "memory.span", [Measure.exact("largest distance of W − α₀W₀ from the span", worst(spans, "distance"), 1e-10)]
 
 
 def overlaps(records: Sequence[Record], d: int) -> Iterator[Measure]:
-    rows = [rows[0] for rows in of_law(records, "overlaps.variances", d=d)]
+    rows = [r.rows[0] for r in records]
     for name, (mean, variance) in OVERLAPS.items():
         ratios = [row[f"variance {name}"] / variance(d) for row in rows]
         shifts = [(row[f"mean {name}"] - mean) / variance(d) ** 0.5 for row in rows]
@@ -71,14 +62,11 @@ def overlaps(records: Sequence[Record], d: int) -> Iterator[Measure]:
     yield Measure.over_seeds(name, printed, low=0.97 * factor, high=1.03 * factor)
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.laws import law_ratios
 
-    found = {claim.id: claim.measures for claim in claims(records)}
+    found = dict(claims(runs))
     over_law = [m for m in found.pop("memory.overlaps") if m.name.endswith(" over law")]
     ratios = {m.name.replace("variance of ", "").removesuffix(" over law"): m for m in over_law}
-    variances: dict[int, list[float]] = {}
-    for record in records:
-        if record.check.law == "overlaps.variances":
-            variances.setdefault(record.check.sizes["d"], []).append(record.rows[0]["variance x·Wx"])
+    variances = {d: means(runs["overlaps", d], "variance x·Wx") for d in WIDTHS[runs.scale]}
     return law_ratios(ratios, variances, {id.removeprefix("memory."): measures[0] for id, measures in found.items()})

@@ -14,15 +14,13 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-import numpy as np
-
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.fits import power_law
 from engram.claims.readings import capacities
+from engram.experiments.memory import geometric_means
 from engram.learning import Adam, FullBatch
 from engram.models.stores import LinearMap
-from engram.records import Record
 from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.capacity import linear_trained_capacity, sharp_capacity
@@ -38,33 +36,31 @@ PLAN = FullBatch(
 )
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    wanted = [(d, seed) for seed in seeds for d in WIDTHS[scale]] + [(128, 0)] * (scale == "paper" and 0 in seeds)
-    return [
-        Search(task=Association(), model=LinearMap(d=d), plan=PLAN, bracket=(d, d * d // 2), seed=seed)
-        for d, seed in wanted
-    ]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Search]]:
+    runs = {"every seed": [search(d, seed) for seed in seeds for d in WIDTHS[scale]]}
+    return runs | ({"once": [search(128, 0)]} if scale == "paper" and 0 in seeds else {})
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
+def search(d: int, seed: int) -> Search:
+    return Search(task=Association(), model=LinearMap(d=d), plan=PLAN, bracket=(d, d * d // 2), seed=seed)
+
+
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     """Over the widths that every seed has; d = 128 is in the figure."""
-    grown = {d: np.array([N * log(N) for N in found]) for d, found in capacities(records).items()}
-    seeds = max(map(len, grown.values()))
-    constants = {d: d**2 / products for d, products in grown.items() if len(products) == seeds}
+    constants = {d: [d**2 / (N * log(N)) for N in found] for d, found in capacities(runs["every seed"]).items()}
     shown = {f"at d = {d}": constants[d] for d in (min(constants), max(constants))}
-    shown["geometric mean over d"] = np.exp(np.log(list(constants.values())).mean(axis=0))
+    shown["geometric mean over d"] = geometric_means(constants.values())
     measures = [
-        Measure.over_seeds(f"d²/(N ln N), {name}", values.tolist(), low=1.3 * 0.85, high=1.3 * 1.15)
+        Measure.over_seeds(f"d²/(N ln N), {name}", values, low=1.3 * 0.85, high=1.3 * 1.15)
         for name, values in shown.items()
     ]
-    slope = power_law({d**2: products.tolist() for d, products in grown.items()})
-    measures.append(slope.measure("exponent of N ln N in d²", 0.85, 1.15))
-    yield Claim("memory.linear-trained", CLAIMS["memory.linear-trained"], SOURCE, tuple(measures))
+    grown = {d**2: [N * log(N) for N in found] for d, found in capacities(runs.records).items()}
+    yield "memory.linear-trained", [*measures, power_law(grown).measure("exponent of N ln N in d²", 0.85, 1.15)]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.capacity import capacity_figure
 
     laws = {"N ln N = d²/1.3 (published fit)": linear_trained_capacity, "N ln N = d²/2 (sharp, d → ∞)": sharp_capacity}
-    found = {"measured, one dot a seed": capacities(records)}
+    found = {"measured, one dot a seed": capacities(runs.records)}
     return capacity_figure(found, laws, "width d", "A trained matrix: pairs at 99 %")

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.claims.readings import capacities, capacity
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.claims.readings import capacity
 from engram.experiments.memory import collapse
 from engram.models.stores import OuterLowRank
-from engram.records import Record
 from engram.specs import Search
 from engram.tasks import Association
 
@@ -34,8 +33,9 @@ SHAPES["paper"] = (*SHAPES["quick"], (512, 32), (512, 64), (512, 128), (512, 256
 ASKED = {"smoke": 1000, "quick": 20_000, "paper": 50_000}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    return [search(d, m, seed, ASKED[scale]) for seed in seeds for d, m in SHAPES[scale]]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Search]]:
+    """By d and m."""
+    return {(d, m): [search(d, m, seed, ASKED[scale]) for seed in seeds] for d, m in SHAPES[scale]}
 
 
 def search(d: int, m: int, seed: int, asked: int) -> Search:
@@ -45,35 +45,22 @@ def search(d: int, m: int, seed: int, asked: int) -> Search:
     return Search(task=Association(), model=model, target=0.9, bracket=bracket, draws=draws, seed=seed)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    shares = by_shape(records)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    shares = {(d, m): [capacity(r) / (m * d) for r in same] for (d, m), same in runs.items()}
     named = {f"d = {d}, m = {m}": values for (d, m), values in shares.items()}
-    yield Claim("memory.low-rank", CLAIMS["memory.low-rank"], SOURCE, collapse("N/(md)", named, 0.2))
-    low = {f"d = {d}, m = {m}": values for (d, m), values in shares.items() if m < d}
-    drops = [np.divide(shares[d, d], shares[d, d // 2]) for d, m in shares if m == d]
-    at_d = Measure.over_seeds(
-        "N/(md) at m = d over m = d/2 (3/4 by the margin's variance)",
-        np.mean(drops, axis=0).tolist(),
-        low=0.6,
-        high=0.9,
-    )
-    measures = (*collapse("N/(md)", low, 0.2), at_d)
-    yield Claim("memory.low-rank-thin", CLAIMS["memory.low-rank-thin"], SOURCE, measures)
+    yield "memory.low-rank", collapse("N/(md)", named, 0.2)
+    thin = {f"d = {d}, m = {m}": values for (d, m), values in shares.items() if m < d}
+    drops = np.mean([np.divide(shares[d, d], shares[d, d // 2]) for d, m in shares if m == d], axis=0).tolist()
+    name = "N/(md) at m = d over m = d/2 (3/4 by the margin's variance)"
+    at_d = Measure.over_seeds(name, drops, low=0.6, high=0.9)
+    yield "memory.low-rank-thin", (*collapse("N/(md)", thin, 0.2), at_d)
 
 
-def by_shape(records: Sequence[Record]) -> dict[tuple[int, int], list[float]]:
-    """N/(md) over seeds, by (d, m)."""
-    found: dict[tuple[int, int], list[float]] = {}
-    for r in records:
-        found.setdefault((r.store.d, r.store.m), []).append(capacity(r) / (r.store.m * r.store.d))
-    return found
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.capacity import capacity_figure
 
-    widths = sorted({record.store.d for record in records})
-    of = {f"d = {d}": [r for r in records if r.store.d == d] for d in widths}
-    series = {name: capacities(found, lambda model: model.m * model.d) for name, found in of.items()}
+    series: dict[str, dict[int, list[float]]] = {}
+    for (d, m), same in runs.items():
+        series.setdefault(f"d = {d}", {})[m * d] = [capacity(r) for r in same]
     laws = {"N = 0.03 md": lambda md: 0.03 * md}
     return capacity_figure(series, laws, "parameters of the trained factor, md", "Rank m: pairs at 90 %")

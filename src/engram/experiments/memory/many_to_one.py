@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.fits import power_law
 from engram.claims.readings import capacities
+from engram.experiments.memory import checks
 from engram.models.stores import Outer
-from engram.records import Record
 from engram.specs import Check, Search
 from engram.tasks import Association
 from engram.theory.collapse import two_valued_capacity
@@ -30,13 +30,12 @@ ASKED = {"smoke": 1000, "quick": 40_000, "paper": 100_000}
 TARGET = 0.95
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search | Check]:
-    curves = [
-        Check(law="collapse.many_to_one", sizes={"d": d}, draws=ASKED[scale] // d, seed=seed)
-        for seed in seeds
-        for d in WIDTHS[scale]
-    ]
-    return [*(search(d, seed, ASKED[scale]) for seed in seeds for d in WIDTHS[scale]), *curves]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, int], list[Search] | list[Check]]:
+    asked, widths = ASKED[scale], WIDTHS[scale]
+    return {
+        "searches": [search(d, seed, asked) for seed in seeds for d in widths],
+        **{("recall", d): checks("collapse.many_to_one", seeds, asked // d, d=d) for d in widths},
+    }
 
 
 def search(d: int, seed: int, asked: int) -> Search:
@@ -44,34 +43,20 @@ def search(d: int, seed: int, asked: int) -> Search:
     return Search(task=task, model=Outer(d=d), target=TARGET, bracket=bracket, draws=asked // d, seed=seed)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    searches, curves = split(records)
-    by_ratio = [list(zip(*found.values(), strict=True)) for found in curves.values()]  # for each seed
-    widest = [max(np.ptp([row["accuracy"] for row in same]) for same in ratios) for ratios in by_ratio]
-    off = [max(abs(row["accuracy"] - row["law"]) for same in ratios for row in same) for ratios in by_ratio]
-    yield Claim(
-        "memory.many-to-one",
-        CLAIMS["memory.many-to-one"],
-        SOURCE,
-        (
-            power_law(capacities(searches)).measure(f"exponent of N at {TARGET:.0%} in d", 0.9, 1.1),
-            Measure.over_seeds("largest difference of recall between widths at equal N/d", widest, high=0.03),
-            Measure.over_seeds("largest difference of recall to Φ(√(d/(N−1)))", off, high=0.03),
-        ),
-    )
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    curves = [runs["recall", d] for d in WIDTHS[runs.scale]]
+    recall, law = (np.array([[r.column(name) for r in same] for same in curves]) for name in ("accuracy", "law"))
+    widest, off = np.ptp(recall, axis=0).max(axis=1), abs(recall - law).max(axis=(0, 2))  # axes: d, seed, N/d
+    measures = [
+        power_law(capacities(runs["searches"])).measure(f"exponent of N at {TARGET:.0%} in d", 0.9, 1.1),
+        Measure.over_seeds("largest difference of recall between widths at equal N/d", widest.tolist(), high=0.03),
+        Measure.over_seeds("largest difference of recall to Φ(√(d/(N−1)))", off.tolist(), high=0.03),
+    ]
+    yield "memory.many-to-one", measures
 
 
-def split(records: Sequence[Record]) -> tuple[list[Record], dict[int, dict[int, list[dict[str, float]]]]]:
-    """The Searches, and the rows of the curves by seed and width."""
-    curves: dict[int, dict[int, list[dict[str, float]]]] = {}
-    for record in (r for r in records if isinstance(r.spec, Check)):
-        curves.setdefault(record.spec.seed, {})[record.check.sizes["d"]] = record.rows
-    return [r for r in records if isinstance(r.spec, Search)], curves
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.capacity import collapse_figure
 
-    searches, curves = split(records)
-    rows = {d: [row for found in curves.values() for row in found[d]] for d in sorted(next(iter(curves.values())))}
-    return collapse_figure(capacities(searches), lambda d: two_valued_capacity(d, TARGET), rows)
+    curves = {d: [row for r in runs["recall", d] for row in r.rows] for d in WIDTHS[runs.scale]}
+    return collapse_figure(capacities(runs["searches"]), lambda d: two_valued_capacity(d, TARGET), curves)

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import of_law
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory import checks, means
 from engram.specs import Check
 
 TIMES = "quick 15 s a seed, paper 1 min a seed on 2 cores"
@@ -26,45 +25,47 @@ CLAIMS = {
 }
 UNITS = {"smoke": (64, 128), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024)}
 ASKED = {"smoke": 200, "quick": 4000, "paper": 20_000}
-D, LOADS, LINEAR = 32, (5, 10, 20), 0  # width, N/(md) in thousandths, degree k of the linear kernel
+D, LOADS = 32, (5, 10, 20)  # width, N/(md) in thousandths
+DEGREES = {"cubic": 2, "linear": 0}  # of the kernel: k
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    kinds = [*((2, load) for load in LOADS), (LINEAR, LOADS[-1])]
-    return [check(m, k, load, ASKED[scale], seed) for seed in seeds for k, load in kinds for m in UNITS[scale]]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int, int], list[Check]]:
+    """By the kernel, the load N/(md) in thousandths, and m."""
+    kinds = [*(("cubic", load) for load in LOADS), ("linear", LOADS[-1])]
+    return {
+        (kernel, load, m): tangent(kernel, load, m, ASKED[scale], seeds) for kernel, load in kinds for m in UNITS[scale]
+    }
 
 
-def check(m: int, k: int, load: int, asked: int, seed: int) -> Check:
-    sizes = {"d": D, "m": m, "degree": k, "per_mille": load}
+def tangent(kernel: str, load: int, m: int, asked: int, seeds: Sequence[int]) -> list[Check]:
     draws = max(2, round(1000 * asked / (load * m * D)))
-    return Check(law="collapse.tangent", sizes=sizes, draws=draws, seed=seed)
+    return checks("collapse.tangent", seeds, draws, d=D, m=m, degree=DEGREES[kernel], per_mille=load)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found = {f"N/(md) = {load / 1000}": slopes(records, 2, load) for load in LOADS}
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    found = {f"N/(md) = {load / 1000}": slopes(runs, "cubic", load) for load in LOADS}
     name = "change of recall by a doubling of m, d = 32"
     flat = [Measure.over_seeds(f"{at}: {name}", values, low=-0.05, high=0.05) for at, values in found.items()]
+    yield "memory.mlp-construction", flat
     holds = [Measure.over_seeds(f"{at}: {name}", values, low=-0.05) for at, values in found.items()]
-    linear = Measure.over_seeds(f"linear kernel: {name}", slopes(records, LINEAR, LOADS[-1]), high=-0.05)
-    for id, measures in zip(CLAIMS, (flat, [*holds, linear]), strict=True):
-        yield Claim(id, CLAIMS[id], SOURCE, tuple(measures))
+    linear = Measure.over_seeds(f"linear kernel: {name}", slopes(runs, "linear", LOADS[-1]), high=-0.05)
+    yield "memory.mlp-construction-holds", [*holds, linear]
 
 
-def slopes(records: Sequence[Record], k: int, load: int) -> list[float]:
+def slopes(runs: Runs, kernel: str, load: int) -> list[float]:
     """For each seed the slope of recall in log2 m."""
-    curves = recalls(records, k, load)
+    curves = recalls(runs, kernel, load)
     return [float(np.polyfit(np.log2(list(curves)), seed, 1)[0]) for seed in zip(*curves.values(), strict=True)]
 
 
-def recalls(records: Sequence[Record], k: int, load: int) -> dict[int, list[float]]:
+def recalls(runs: Runs, kernel: str, load: int) -> dict[int, list[float]]:
     """Recall over seeds, by m."""
-    found = {m: of_law(records, "collapse.tangent", m=m, degree=k, per_mille=load) for m in UNITS["paper"]}
-    return {m: [rows[0]["accuracy"] for rows in runs] for m, runs in found.items() if runs}
+    return {m: means(runs[kernel, load, m], "accuracy") for m in UNITS[runs.scale]}
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.capacity import flat_figure
 
-    curves = {f"kernel ⟨e, x⟩³, N = {load / 1000} md": recalls(records, 2, load) for load in LOADS}
-    curves[f"kernel ⟨e, x⟩, N = {LOADS[-1] / 1000} md"] = recalls(records, LINEAR, LOADS[-1])
+    curves = {f"kernel ⟨e, x⟩³, N = {load / 1000} md": recalls(runs, "cubic", load) for load in LOADS}
+    curves[f"kernel ⟨e, x⟩, N = {LOADS[-1] / 1000} md"] = recalls(runs, "linear", LOADS[-1])
     return flat_figure(curves, f"units m (d = {D})", "MLP written by hand")

@@ -8,10 +8,9 @@ The protocol of memory.mlp-trained with f(i) = ⌊i M/N⌋, M = 32.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim
-from engram.claims.experiment import Scale
-from engram.experiments.memory.mlp_trained import SHAPES, by_shape_figure, law_measures, search
-from engram.records import Record
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory.mlp_trained import SHAPES, Label, by_shape_figure, law_measures, searches
 from engram.specs import Search
 from engram.tasks import Association
 
@@ -22,17 +21,14 @@ TASK = Association(kind="floor", M=32)
 WIDTHS = {"smoke": (8,), "quick": (8, 11, 16), "paper": (8, 11, 16, 22, 32, 45, 64, 90)}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    sizes = [(d, shape * d, seed) for seed in seeds for d in WIDTHS[scale] for shape in SHAPES[scale]]
-    return [search(TASK, d, m, m * d / 1.2, seed) for d, m, seed in sizes]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search]]:
+    return searches(TASK, lambda md: md / 1.2, WIDTHS[scale], SHAPES[scale], seeds)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    measures = law_measures(records, "N", 1.2, lambda N: N)
-    yield Claim("memory.mlp-fixed-outputs", CLAIMS["memory.mlp-fixed-outputs"], SOURCE, measures)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    yield "memory.mlp-fixed-outputs", law_measures(runs, "N", 1.2, lambda N: N)
 
 
-def figure(records: Sequence[Record]) -> Any:
-    return by_shape_figure(
-        records, {"N = md/1.2 (published fit)": lambda md: md / 1.2}, "Trained MLP, 32 answers: pairs at 99 %"
-    )
+def figure(runs: Runs) -> Any:
+    laws = {"N = md/1.2 (published fit)": lambda md: md / 1.2}
+    return by_shape_figure(runs, laws, "Trained MLP, 32 answers: pairs at 99 %")

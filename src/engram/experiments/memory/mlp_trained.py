@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.fits import power_law
-from engram.claims.readings import capacities, constants, geometric_mean
-from engram.experiments.memory import collapse
+from engram.claims.readings import capacities, capacity
+from engram.experiments.memory import collapse, geometric_means
 from engram.learning import Adam, FullBatch
 from engram.models.stores import TwoLayer
-from engram.records import Record
 from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.capacity import mlp_capacity
@@ -30,6 +29,7 @@ SOURCE = "Understanding factual recall in transformers, Fig. 1 right (protocol o
 CLAIMS = {"memory.mlp-trained": "A trained MLP of m units stores N pairs with N ln N = md/0.35, whatever its shape."}
 WIDTHS = {"smoke": (8,), "quick": (8, 11, 16, 22), "paper": (8, 11, 16, 22, 32, 45, 64, 90)}
 SHAPES = {"smoke": (1, 2), "quick": (1, 2, 4), "paper": (1, 2, 4, 8)}  # m/d
+Label = tuple[int, int]  # m/d, d
 PLAN = FullBatch(
     optimiser=Adam(lr=0.03),
     steps=2**15,
@@ -38,55 +38,60 @@ PLAN = FullBatch(
 )
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    sizes = [(d, shape * d, seed) for seed in seeds for d in WIDTHS[scale] for shape in SHAPES[scale]]
-    return [search(Association(), d, m, mlp_capacity(m * d), seed) for d, m, seed in sizes]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search]]:
+    return searches(Association(), mlp_capacity, WIDTHS[scale], SHAPES[scale], seeds)
+
+
+def searches(
+    task: Association, law: Callable[[int], float], widths: Sequence[int], shapes: Sequence[int], seeds: Sequence[int]
+) -> dict[Label, list[Search]]:
+    """By m/d and d, each around the size that a law of md expects."""
+    return {
+        (shape, d): [search(task, d, shape * d, law(shape * d * d), seed) for seed in seeds]
+        for d in widths
+        for shape in shapes
+    }
 
 
 def search(task: Association, d: int, m: int, expected: float, seed: int) -> Search:
-    """Around the size that the law expects."""
     bracket = max(2, round(0.6 * expected)), round(1.4 * expected)
     model = TwoLayer(d=d, m=m)
     return Search(task=task, model=model, plan=PLAN, bracket=bracket, tolerance=0.03, seed=seed)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    measures = law_measures(records, "N ln N", 0.35, lambda N: N * log(N))
-    yield Claim("memory.mlp-trained", CLAIMS["memory.mlp-trained"], SOURCE, measures)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    yield "memory.mlp-trained", law_measures(runs, "N ln N", 0.35, lambda N: N * log(N))
 
 
-def law_measures(
-    records: Sequence[Record], name: str, law: float, grown: Callable[[float], float]
-) -> tuple[Measure, ...]:
+def law_measures(runs: Runs, name: str, law: float, grown: Callable[[float], float]) -> Sequence[Measure]:
     """md = law · grown(N): the constant within 15 %, the same within 15 % for all shapes m/d, and exponent 1 ± 0.15."""
-
-    def constant(model: Any, N: float) -> float:
-        return model.m * model.d / grown(N)
-
-    means = [geometric_mean(values) for values in constants(records, constant)]
-    shapes = {f"m/d = {s}": list(map(geometric_mean, constants(of, constant))) for s, of in shaped(records).items()}
-    by_md = {md: list(map(grown, found)) for md, found in capacities(records, lambda model: model.m * model.d).items()}
+    shapes: dict[str, list[list[float]]] = {}
+    for (shape, d), same in runs.items():
+        shapes.setdefault(f"m/d = {shape}", []).append([shape * d * d / grown(capacity(r)) for r in same])
+    means = geometric_means(values for by_d in shapes.values() for values in by_d)
+    by_md = {md: list(map(grown, found)) for md, found in stored(runs).items()}
     return (
         Measure.over_seeds(f"md/({name}), geometric mean over sizes", means, low=0.85 * law, high=1.15 * law),
-        *collapse(f"md/({name})", shapes, 0.15),
+        *collapse(f"md/({name})", {shape: geometric_means(by_d) for shape, by_d in shapes.items()}, 0.15),
         power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15),
     )
 
 
-def shaped(records: Sequence[Record]) -> dict[int, list[Record]]:
-    """Records by m/d."""
-    ratios = [round(r.store.m / r.store.d) for r in records]
-    return {shape: [r for r, s in zip(records, ratios, strict=True) if s == shape] for shape in sorted(set(ratios))}
+def stored(runs: Runs) -> dict[float, list[float]]:
+    """Pairs by md; where two shapes have the same md, seed after seed: the intervals of fits hang on the order."""
+    of_seeds = zip(*runs.values(), strict=True)
+    return capacities([r for same_seed in of_seeds for r in same_seed], lambda model: model.m * model.d)
 
 
-def figure(records: Sequence[Record]) -> Any:
-    return by_shape_figure(records, {"N ln N = md/0.35 (published fit)": mlp_capacity}, "Trained MLP: pairs at 99 %")
+def figure(runs: Runs) -> Any:
+    return by_shape_figure(runs, {"N ln N = md/0.35 (published fit)": mlp_capacity}, "Trained MLP: pairs at 99 %")
 
 
-def by_shape_figure(records: Sequence[Record], laws: dict[str, Any], title: str, power: int = 1) -> Any:
+def by_shape_figure(runs: Runs, laws: dict[str, Any], title: str, power: int = 1) -> Any:
     """Capacity against md, one colour a shape."""
     from engram.show.capacity import capacity_figure
 
-    found = {f"m/d = {s}": capacities(of, lambda model: model.m * model.d) for s, of in shaped(records).items()}
-    series = {name: {md: [n**power for n in sizes] for md, sizes in by.items()} for name, by in found.items()}
+    series: dict[str, dict[int, list[float]]] = {}
+    for (shape, d), same in runs.items():
+        series.setdefault(f"m/d = {shape}", {})[shape * d * d] = [capacity(r) ** power for r in same]
     return capacity_figure(series, laws, "parameters md", title)

@@ -9,9 +9,9 @@ When inputs carry a position too, x = e_y + p_t, it cancels in W1 (Eq. 12) and a
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import of_law, worst
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory import checks, mean, worst
 from engram.records import Record
 from engram.specs import Check
 
@@ -33,44 +33,36 @@ NOISY = {
 }
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    clean = [Check(law="one_step.clean", sizes=CLEAN[scale], draws=3, seed=seed) for seed in seeds]
-    return clean + [Check(law="one_step.noisy", sizes=NOISY[scale], seed=seed) for seed in seeds]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
+    return {
+        "clean": checks("one_step.clean", seeds, 3, **CLEAN[scale]),
+        "noisy": checks("one_step.noisy", seeds, **NOISY[scale]),
+    }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    clean, noisy = of_law(records, "one_step.clean"), of_law(records, "one_step.noisy")
-    yield Claim(
-        "memory.one-step",
-        CLAIMS["memory.one-step"],
-        SOURCE,
-        (
-            Measure.exact("orthonormal: largest error of a score", worst(clean, "error"), 1e-10),
-            Measure.over_seeds("random: accuracy, worst draw", least(clean, "accuracy"), low=0.999),
-        ),
-    )
-    N = next(r.check.sizes["N"] for r in records if r.check.law == "one_step.noisy")
-    right = [sum(row["right.mean"] for row in rows) / len(rows) for rows in noisy]
-    yield Claim(
-        "memory.noise-filtered",
-        CLAIMS["memory.noise-filtered"],
-        SOURCE,
-        (
-            Measure.exact("W1 minus Eq. 12, largest entry", worst(noisy, "error.W1"), 1e-10),
-            Measure.exact("orthonormal: largest error of a score", worst(noisy, "error.scores"), 1e-10),
-            Measure.over_seeds("random: accuracy at the worst position", least(noisy, "accuracy"), low=0.999),
-            Measure.over_seeds("random: mean right score in units of η/N", right, low=0.95 - 1 / N, high=1.05 - 1 / N),
-        ),
-    )
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    clean, noisy = ([r.rows for r in runs[label]] for label in ("clean", "noisy"))
+    stored = [
+        Measure.exact("orthonormal: largest error of a score", worst(clean, "error"), 1e-10),
+        Measure.over_seeds("random: accuracy, worst draw", least(runs["clean"]), low=0.999),
+    ]
+    yield "memory.one-step", stored
+    N, right = runs["noisy"][0].check.sizes["N"], "random: mean right score in units of η/N"
+    filtered = [
+        Measure.exact("W1 minus Eq. 12, largest entry", worst(noisy, "error.W1"), 1e-10),
+        Measure.exact("orthonormal: largest error of a score", worst(noisy, "error.scores"), 1e-10),
+        Measure.over_seeds("random: accuracy at the worst position", least(runs["noisy"]), low=0.999),
+        mean(right, runs["noisy"], "right.mean", low=0.95 - 1 / N, high=1.05 - 1 / N),
+    ]
+    yield "memory.noise-filtered", filtered
 
 
-def least(runs: Sequence[Sequence[dict[str, float]]], column: str) -> list[float]:
-    """The smallest value of each run."""
-    return [min(row[column] for row in rows) for rows in runs]
+def least(records: Sequence[Record]) -> list[float]:
+    """The smallest accuracy of each run."""
+    return [float(r.column("accuracy").min()) for r in records]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.laws import scores_by_position
 
-    runs = [r for r in records if r.check.law == "one_step.noisy"]
-    return scores_by_position([r.rows for r in runs], runs[0].check.sizes)
+    return scores_by_position(runs["noisy"])

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.memory import of_law
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.memory import checks
 from engram.records import Record
 from engram.specs import Check
 
@@ -30,33 +30,33 @@ PAIRS = {"smoke": 500, "quick": 8_000, "paper": 20_000}
 LOADS = (15, 20)  # N in thousandths of d²
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
-    sizes = [{"largest": LARGEST[scale], "thousandths": load} for load in LOADS]
-    return [Check(law="precision.bits", sizes=s, draws=PAIRS[scale], seed=seed) for seed in seeds for s in sizes]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[float, list[Check]]:
+    """By the load N/d²."""
+    largest, draws = LARGEST[scale], PAIRS[scale]
+    return {n / 1000: checks("precision.bits", seeds, draws, largest=largest, thousandths=n) for n in LOADS}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    runs = {f"N = {load / 1000} d²": of_law(records, "precision.bits", thousandths=load) for load in LOADS}
-    measures = [measure for at, rows in runs.items() for measure in of_load(at, rows)]
-    yield Claim("memory.quantised", CLAIMS["memory.quantised"], SOURCE, tuple(measures))
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    yield "memory.quantised", [m for load, same in runs.items() for m in of_load(f"N = {load} d²", same)]
 
 
-def of_load(at: str, runs: Sequence[Sequence[dict[str, float]]]) -> Iterator[Measure]:
-    yield Measure.over_seeds(f"{at}: slope of worst-case bits in log2 d", slopes(runs, "certified"), low=0.8, high=1.2)
-    yield Measure.over_seeds(f"{at}: slope of sufficient bits in log2 d", slopes(runs, "sufficient"), high=1)
-    spare = [min(row["certified"] - row["sufficient"] for row in rows) for rows in runs]
+def of_load(at: str, records: Sequence[Record]) -> Iterator[Measure]:
+    certified, sufficient = slopes(records, "certified"), slopes(records, "sufficient")
+    yield Measure.over_seeds(f"{at}: slope of worst-case bits in log2 d", certified, low=0.8, high=1.2)
+    yield Measure.over_seeds(f"{at}: slope of sufficient bits in log2 d", sufficient, high=1)
+    spare = [float((r.column("certified") - r.column("sufficient")).min()) for r in records]
     yield Measure.over_seeds(f"{at}: worst-case minus sufficient bits, least over d", spare, low=0)
-    widest = [rows[-1] if rows[-1]["d"] < 128 else next(r for r in rows if r["d"] == 128) for rows in runs]
+    widest = [[row for row in r.rows if row["d"] <= 128][-1] for r in records]
     d = round(widest[0]["d"])
     yield Measure.over_seeds(f"{at}: sufficient bits at d = {d}", [row["sufficient"] for row in widest], high=log2(d))
 
 
-def slopes(runs: Sequence[Sequence[dict[str, float]]], column: str) -> list[float]:
+def slopes(records: Sequence[Record], column: str) -> list[float]:
     """Slope of bits in log2 d, for each seed."""
-    return [float(np.polyfit([log2(row["d"]) for row in rows], [row[column] for row in rows], 1)[0]) for rows in runs]
+    return [float(np.polyfit(np.log2(r.column("d")), r.column(column), 1)[0]) for r in records]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.laws import bits_per_weight
 
-    return bits_per_weight({load / 1000: of_law(records, "precision.bits", thousandths=load) for load in LOADS})
+    return bits_per_weight(runs)

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Any
 
-from engram.claims import Claim
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.fits import power_law
-from engram.claims.readings import capacities
-from engram.experiments.memory.mlp_trained import by_shape_figure, search
-from engram.records import Record
+from engram.experiments.memory.mlp_trained import Label, by_shape_figure, searches, stored
 from engram.specs import Search
 from engram.tasks import Association
 
@@ -26,17 +24,15 @@ SHAPES = {"smoke": (1, 2), "quick": (1, 2, 4), "paper": (1, 2, 4)}
 TASK = Association(kind="random", M=32, inputs=2)
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Search]:
-    sizes = [(d, shape * d, seed) for seed in seeds for d in WIDTHS[scale] for shape in SHAPES[scale]]
-    return [search(TASK, d, m, sqrt(m * d / 1.2), seed) for d, m, seed in sizes]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search]]:
+    return searches(TASK, lambda md: sqrt(md / 1.2), WIDTHS[scale], SHAPES[scale], seeds)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    pairs = {md: [n**2 for n in found] for md, found in capacities(records, lambda model: model.m * model.d).items()}
-    slope = power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)
-    yield Claim("memory.two-inputs", CLAIMS["memory.two-inputs"], SOURCE, (slope,))
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    pairs = {md: [n**2 for n in found] for md, found in stored(runs).items()}
+    yield "memory.two-inputs", [power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     laws = {"n² = md/1.2, as for one input": lambda md: md / 1.2}
-    return by_shape_figure(records, laws, "Two inputs, 32 answers: pairs n² at 99 %", power=2)
+    return by_shape_figure(runs, laws, "Two inputs, 32 answers: pairs n² at 99 %", power=2)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +12,7 @@ from engram.records.files import Row
 from engram.specs import Check
 
 
-def of_law(records: Sequence[Record], law: str, **sizes: int) -> list[list[Row]]:
-    """The rows of every Check of this law with these sizes, one list a record."""
-    return [r.rows for r in records if r.check.law == law and sizes.items() <= r.check.sizes.items()]
-
-
-def checks(law: str, seeds: Sequence[int], draws: int = 1, **sizes: int) -> list[Check]:
+def checks(law: str, seeds: Sequence[int], draws: int = 1, **sizes: Any) -> list[Check]:
     """A Check for each seed."""
     return [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]
 

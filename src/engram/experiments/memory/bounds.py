@@ -24,7 +24,7 @@ CLAIMS = {
     "memory.bounds": "B bits leave a loss of at least log M times the mass they cannot hold; memories stay below.",
 }
 BOOKS = ((4, 2, 1), (3, 2, 1), (3, 2, 2), (2, 3, 1), (2, 3, 2), (2, 4, 1))  # N, M, B
-ALPHAS = (15, 20)  # tenths
+ALPHAS = (1.5, 2.0)
 TAIL = {"smoke": 100_000, "quick": 1_000_000, "paper": 4_000_000}
 PAIRS = {"smoke": 200, "quick": 4_000, "paper": 20_000}
 HEBB, TRAINED = {"smoke": 16, "quick": 64, "paper": 128}, {"smoke": 8, "quick": 32, "paper": 64}
@@ -34,7 +34,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, int], lis
     law, N = "bounds.power_law_bounds", TAIL[scale]
     return {
         "codebooks": [Check(law="bounds.best_codebook", sizes={"N": N, "M": M, "B": B}) for N, M, B in BOOKS],
-        **{("power law", a): [Check(law=law, sizes={"tenths": a, "N": N}, draws=12)] for a in ALPHAS},
+        **{("power law", a): [Check(law=law, sizes={"alpha": a, "N": N}, draws=12)] for a in ALPHAS},
         "top-k": checks("bounds.top_k", seeds, 100),
         "Hebbian": checks("precision.hebb_efficiency", seeds, PAIRS[scale], d=HEBB[scale]),
         "trained": checks("precision.trained_efficiency", seeds, 8, d=TRAINED[scale]),
@@ -47,9 +47,9 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
         Measure.exact("top-k encoder minus bound", worst([r.rows for r in runs["top-k"]], "gap"), 1e-12),
         Measure("best codebook minus bound, least of six problems", -1e-12, inf, gap, (gap, gap), 1, exact_law=True),
     ]
-    for tenths in ALPHAS:
-        (record,) = runs["power law", tenths]
-        measures += power_law_measures(record.rows, tenths / 10)
+    for alpha in ALPHAS:
+        (record,) = runs["power law", alpha]
+        measures += power_law_measures(record.rows, alpha)
     for kind in ("Hebbian", "trained"):
         best = [float(r.column("ratio").max()) for r in runs[kind]]
         measures.append(Measure.over_seeds(f"bits stored per bit used, {kind} matrix", best, low=0, high=1))
@@ -72,5 +72,5 @@ def by_bits(rows: Sequence[Row]) -> list[Row]:
 def figure(runs: Runs) -> Any:
     from engram.show.laws import bound_figure
 
-    tails = {tenths / 10: by_bits(runs["power law", tenths][0].rows) for tenths in ALPHAS}
+    tails = {alpha: by_bits(runs["power law", alpha][0].rows) for alpha in ALPHAS}
     return bound_figure(tails, {kind: runs[kind] for kind in ("Hebbian", "trained")})

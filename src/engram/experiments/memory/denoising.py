@@ -28,8 +28,7 @@ CLAIMS = {
     "memory.denoising-datasets": "Over datasets, linear attention is within 6 % of Bayes' error on the same prompts.",
     "memory.denoising-bayes": "On the same prompts no trained attention beats Bayes' predictor; the ratios are stated.",
 }
-CASES = {"subspace": 1, "sphere": 2, "clusters": 3}
-KINDS = {"linear": 0, "softmax": 1}
+CASES, KINDS = ("subspace", "sphere", "clusters"), ("linear", "softmax")
 PUBLISHED = {"subspace": (1.607, 0.194), "clusters": (1.0, 5.13)}  # α and β of softmax attention
 SMOKE = {"epochs": 2, "L": 20, "n": 12}
 
@@ -38,13 +37,17 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, str], list[Chec
     """By case and kind of attention; runs beyond the protocol are kinds of their own."""
     less, prompts = (SMOKE, 100) if scale == "smoke" else ({}, 1000)
 
-    def trained(of: Sequence[int], **sizes: int) -> list[Check]:
+    def trained(of: Sequence[int], **sizes: Any) -> list[Check]:
         return checks("learning.denoising.trained", of, prompts, **(less | sizes))
 
     return {
-        **{(case, kind): trained(seeds, case=i, softmax=j) for case, i in CASES.items() for kind, j in KINDS.items()},
-        ("clusters", "longer"): trained(seeds, case=3, softmax=1, epochs=2 * less.get("epochs", 100)),
-        ("subspace", "datasets"): [check for n in seeds for check in trained([n], case=1, softmax=0, data=n)],
+        **{(case, kind): trained(seeds, case=case, attention=kind) for case in CASES for kind in KINDS},
+        ("clusters", "longer"): trained(
+            seeds, case="clusters", attention="softmax", epochs=2 * less.get("epochs", 100)
+        ),
+        ("subspace", "datasets"): [
+            check for n in seeds for check in trained([n], case="subspace", attention="linear", data=n)
+        ],
     }
 
 

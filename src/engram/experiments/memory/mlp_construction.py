@@ -25,25 +25,25 @@ CLAIMS = {
 }
 UNITS = {"smoke": (64, 128), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024)}
 ASKED = {"smoke": 200, "quick": 4000, "paper": 20_000}
-D, LOADS = 32, (5, 10, 20)  # width, N/(md) in thousandths
+D, LOADS = 32, (0.005, 0.01, 0.02)  # width, N/(md)
 DEGREES = {"cubic": 2, "linear": 0}  # of the kernel: k
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int, int], list[Check]]:
-    """By the kernel, the load N/(md) in thousandths, and m."""
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, float, int], list[Check]]:
+    """By the kernel, the load N/(md), and m."""
     kinds = [*(("cubic", load) for load in LOADS), ("linear", LOADS[-1])]
     return {
         (kernel, load, m): tangent(kernel, load, m, ASKED[scale], seeds) for kernel, load in kinds for m in UNITS[scale]
     }
 
 
-def tangent(kernel: str, load: int, m: int, asked: int, seeds: Sequence[int]) -> list[Check]:
-    draws = max(2, round(1000 * asked / (load * m * D)))
-    return checks("collapse.tangent", seeds, draws, d=D, m=m, degree=DEGREES[kernel], per_mille=load)
+def tangent(kernel: str, load: float, m: int, asked: int, seeds: Sequence[int]) -> list[Check]:
+    draws = max(2, round(asked / (load * m * D)))
+    return checks("collapse.tangent", seeds, draws, d=D, m=m, degree=DEGREES[kernel], load=load)
 
 
 def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
-    found = {f"N/(md) = {load / 1000}": slopes(runs, "cubic", load) for load in LOADS}
+    found = {f"N/(md) = {load}": slopes(runs, "cubic", load) for load in LOADS}
     name = "change of recall by a doubling of m, d = 32"
     flat = [Measure.over_seeds(f"{at}: {name}", values, low=-0.05, high=0.05) for at, values in found.items()]
     yield "memory.mlp-construction", flat
@@ -52,13 +52,13 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.mlp-construction-holds", [*holds, linear]
 
 
-def slopes(runs: Runs, kernel: str, load: int) -> list[float]:
+def slopes(runs: Runs, kernel: str, load: float) -> list[float]:
     """For each seed the slope of recall in log2 m."""
     curves = recalls(runs, kernel, load)
     return [float(np.polyfit(np.log2(list(curves)), seed, 1)[0]) for seed in zip(*curves.values(), strict=True)]
 
 
-def recalls(runs: Runs, kernel: str, load: int) -> dict[int, list[float]]:
+def recalls(runs: Runs, kernel: str, load: float) -> dict[int, list[float]]:
     """Recall over seeds, by m."""
     return {m: means(runs[kernel, load, m], "accuracy") for m in UNITS[runs.scale]}
 
@@ -66,6 +66,6 @@ def recalls(runs: Runs, kernel: str, load: int) -> dict[int, list[float]]:
 def figure(runs: Runs) -> Any:
     from engram.show.capacity import flat_figure
 
-    curves = {f"kernel ⟨e, x⟩³, N = {load / 1000} md": recalls(runs, "cubic", load) for load in LOADS}
-    curves[f"kernel ⟨e, x⟩, N = {LOADS[-1] / 1000} md"] = recalls(runs, "linear", LOADS[-1])
+    curves = {f"kernel ⟨e, x⟩³, N = {load} md": recalls(runs, "cubic", load) for load in LOADS}
+    curves[f"kernel ⟨e, x⟩, N = {LOADS[-1]} md"] = recalls(runs, "linear", LOADS[-1])
     return flat_figure(curves, f"units m (d = {D})", "MLP written by hand")

@@ -27,13 +27,13 @@ CLAIMS = {
 }
 LARGEST = {"smoke": 32, "quick": 256, "paper": 512}
 PAIRS = {"smoke": 500, "quick": 8_000, "paper": 20_000}
-LOADS = (15, 20)  # N in thousandths of d²
+LOADS = (0.015, 0.02)  # N/d²
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> dict[float, list[Check]]:
     """By the load N/d²."""
     largest, draws = LARGEST[scale], PAIRS[scale]
-    return {n / 1000: checks("precision.bits", seeds, draws, largest=largest, thousandths=n) for n in LOADS}
+    return {load: checks("precision.bits", seeds, draws, largest=largest, load=load) for load in LOADS}
 
 
 def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from engram.cli.main import main
+from engram.experiments import find
 from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
 from engram.records import Record
@@ -150,7 +151,7 @@ def test_birth_at_smoke_size_tells_its_story(
     stamp = all_records(home)[0].folder.joinpath("rows.jsonl").stat().st_mtime_ns
     assert engram(capsys, "birth")[1] == out  # the stored run, at once
     assert all_records(home)[0].folder.joinpath("rows.jsonl").stat().st_mtime_ns == stamp
-    (home / run_id(joint.specs("quick", [1])[0])).mkdir()  # begun elsewhere and not finished: not a fresh seed
+    (home / run_id(joint.specs("quick", [1])["joint"][0])).mkdir()  # begun elsewhere and not finished: not a fresh seed
     assert Record(Path(answer(capsys, "birth", "--fresh")["records"][0])).train.seed == 2
 
 
@@ -216,11 +217,12 @@ def test_a_field_that_no_claim_of_the_experiment_fits(home: Path, capsys: pytest
 
 
 def test_fields_set_otherwise_end_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A schedule that is none of the figure's own: the run is kept, and the shell sees nothing of it but curves."""
+    """Schedules that are all the same, under the labels of five: one run, one figure, and claims."""
     code, out, err = engram(capsys, "run", "birth.fig3", "--scale", "smoke", "--set", "plan.frozen_until={}")
     assert (code, "not for the ledger" in out) == (0, True)
     assert not any(word in out + err for word in ("Traceback", "please report"))
     assert out.count("record  ") == out.count("figure  ") == 1
+    assert all(id in out for id in find("birth.fig3").statements)
 
 
 def test_transformers_and_tests_are_shown_compared_and_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,36 +2,39 @@
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engram import api
 from engram.claims import Claim, Measure
-from engram.claims.experiment import Runs
+from engram.claims.experiment import Labelled, Runs, unique
 from engram.claims.ledger import Entry, Index, entries_of, ledger
 from engram.claims.readings import birth, fallen, late_mean, mean_between, mean_difference, reached, value_at
 from engram.errors import EngramError
 from engram.experiments import find
-from engram.experiments.birth import fig3, fig4_left, fig5, fig8, fig10, joint, split
+from engram.experiments.birth import fig3, fig4_left, fig5, fig8, fig10, joint
 from engram.records import Record
 from engram.records.files import line_of, sha256
 from engram.records.shelf import all_records
-from engram.specs import Check, Spec
+from engram.specs import Spec
 from engram.specs.encode import encode
-from engram.specs.settings import all_with_settings, parse_settings
+from engram.specs.settings import parse_settings
 from engram.specs.spec import run_id
 
+Curves = dict[str, list[float]]  # by column
 
-def record_of(home: Path, seed: int, curves: dict[str, list[float]]) -> Record:
+
+def record_of(home: Path, seed: int, curves: Curves) -> Record:
     """A finished record of birth.joint at smoke scale with columns made up."""
-    return made_up(home, joint.specs("smoke", [seed])[0], curves)
+    return made_up(home, joint.specs("smoke", [seed])["joint"][0], curves)
 
 
-def made_up(home: Path, spec: Spec, curves: dict[str, list[float]]) -> Record:
+def made_up(home: Path, spec: Spec, curves: Curves) -> Record:
     """A finished record of any Spec whose rows hold these columns."""
     folder = home / run_id(spec)
     folder.mkdir(parents=True)
@@ -45,6 +48,13 @@ def made_up(home: Path, spec: Spec, curves: dict[str, list[float]]) -> Record:
     digest = {"end": "finished", "spec.json": spec_sum, "rows.jsonl": sha256(rows)}
     (folder / "digest.json").write_text(json.dumps(digest))
     return Record(folder)
+
+
+def made_up_runs(home: Path, labelled: Labelled, curves: Callable[[Any], Curves]) -> Runs:
+    """Finished records of all these Specs; the label of the first of equal ones says which columns they hold."""
+    labels = {run_id(spec): label for label, specs in reversed(labelled.items()) for spec in specs}
+    index = {run_id(spec): made_up(home, spec, curves(labels[run_id(spec)])) for spec in unique(labelled)}
+    return Runs.of(labelled, index, "smoke")
 
 
 def step_at(step: float, low: float = 0.0, high: float = 1.0) -> list[float]:
@@ -69,15 +79,18 @@ def joint_record(home: Path, seed: int, output: float, key2: float, key1: float)
     return record_of(home, seed, {n: step_at(s) for n, s in columns.items()} | {"accuracy.in_context": step_at(0)})
 
 
+def measured(records: list[Record]) -> dict[str, Sequence[Measure]]:
+    return dict(joint.claims(Runs({"joint": records}, "smoke")))
+
+
 def verdicts(records: list[Record]) -> dict[str, list[str]]:
-    return {claim.id: [measure.verdict for measure in claim.measures] for claim in joint.claims(records)}
+    return {id: [measure.verdict for measure in measures] for id, measures in measured(records).items()}
 
 
 def test_output_first_is_decided_by_births(tmp_path: Path) -> None:
     early = [joint_record(tmp_path / "a", s, 2, 5 + s % 2, 6) for s in range(5)]
     assert verdicts(early)["birth.output-first"] == ["agrees"] * 3
-    (claim,) = [claim for claim in joint.claims(early) if claim.id == "birth.output-first"]
-    assert claim.measures[1].measured == pytest.approx(log(6 / 2))
+    assert measured(early)["birth.output-first"][1].measured == pytest.approx(log(6 / 2))
     late = [joint_record(tmp_path / "b", s, 7, 5, 8) for s in range(5)]
     assert verdicts(late)["birth.output-first"] == ["disagrees", "agrees", "agrees"]
     unborn = [joint_record(tmp_path / "c", s, 2, 5, 6 if s else 99) for s in range(5)]
@@ -131,7 +144,7 @@ def test_a_stale_record_is_said_to_be_stale(home: Path, monkeypatch: pytest.Monk
     record = joint_record(home, 0, 2, 5, 6)
     monkeypatch.setattr(type(record.train.model), "revision", 2)
     stale = Record(record.folder)
-    assert all(entry.stale for entry in entries_of(find("birth.joint"), Runs({None: [stale]}, "smoke")))
+    assert all(entry.stale for entry in entries_of(find("birth.joint"), Runs({"joint": [stale]}, "smoke")))
 
 
 def test_first_steps_above_and_below(tmp_path: Path) -> None:
@@ -150,12 +163,13 @@ def test_first_steps_above_and_below(tmp_path: Path) -> None:
 
 
 SEEDS = range(3)
+FIG3 = ("accuracy.in_context", "recall.W_O2", "recall.W_K2", "recall.W_K1.t<64")
 NEVER = 99  # a step beyond any of these runs
 
 
-def decided(claims: Iterable[Claim]) -> dict[str, str]:
+def decided(claims: Iterable[tuple[str, Sequence[Measure]]]) -> dict[str, str]:
     """Verdicts by what is measured."""
-    return {measure.name: measure.verdict for claim in claims for measure in claim.measures}
+    return {measure.name: measure.verdict for _, measures in claims for measure in measures}
 
 
 def only(verdicts: dict[str, str], unreached: str) -> bool:
@@ -163,26 +177,26 @@ def only(verdicts: dict[str, str], unreached: str) -> bool:
     return all(found == ("inconclusive" if unreached in name else "agrees") for name, found in verdicts.items())
 
 
-def schedules(home: Path, unreached: str) -> list[Record]:
+def schedules(home: Path, unreached: str) -> Runs:
     """Fig. 3 as published: a mean over ten steps above 0.8 at once if joint, at step 12 if frozen until step 6."""
-    records = []
-    for spec in fig3.specs("smoke", SEEDS):
-        kind, memories = fig3.schedule(spec), dict.fromkeys(("recall.W_K2", "recall.W_K1.t<64"), [0.0] * 13)
-        begins = NEVER if kind == unreached else 0 if kind == "joint" else 4
-        accuracy = {"accuracy.in_context": step_at(begins), "recall.W_O2": step_at(0)}
-        records.append(made_up(home, spec, memories | accuracy))
-    return records
+
+    def curves(schedule: str) -> Curves:
+        memories = dict.fromkeys(("recall.W_K2", "recall.W_K1.t<64"), [0.0] * 13)
+        begins = NEVER if schedule == unreached else 0 if schedule == "joint" else 4
+        return memories | {"accuracy.in_context": step_at(begins), "recall.W_O2": step_at(0)}
+
+    return made_up_runs(home, find("birth.fig3").labelled("smoke", SEEDS), curves)
 
 
 @pytest.mark.parametrize("unreached", ["W_O2 frozen", "W_K1, W_K2 frozen", "W_K2 frozen", "W_K1 frozen", "joint"])
 def test_a_schedule_that_never_learns_is_not_slower(tmp_path: Path, unreached: str) -> None:
     """Neither a schedule that does not reach accuracy 0.8 nor joint training that does not is a ratio of steps."""
     names = [f": {kind}, from" for kind in fig3.SCHEDULES if kind != "joint"]
-    (claim,) = [c for c in fig3.claims(schedules(tmp_path, unreached)) if c.id == "birth.joint-is-faster"]
-    assert [m.verdict for m in claim.measures] == [
+    measures = tuple(dict(fig3.claims(schedules(tmp_path, unreached)))["birth.joint-is-faster"])
+    assert [m.verdict for m in measures] == [
         "inconclusive" if unreached == "joint" or f": {unreached}, from" == name else "agrees" for name in names
     ]
-    assert claim.verdict == "inconclusive"
+    assert Claim("birth.joint-is-faster", "", "", measures).verdict == "inconclusive"
 
 
 BORN = {"K=1 random": 8, "K=5 random": 5, "K=5 fixed, ranks 6–10": 5}  # all others at step 2
@@ -192,28 +206,30 @@ BORN_KEY = BORN | {"K=5 random": 7}
 @pytest.mark.parametrize("unborn", list(fig4_left.DATA))
 def test_a_memory_that_is_never_born_is_not_slow(tmp_path: Path, unborn: str) -> None:
     """Fig. 5: a law of data whose memories never reach the level decides nothing that it takes part in."""
-    records = []
-    for spec in fig5.specs("smoke", SEEDS):
-        kind = fig4_left.law(spec)
-        steps = {fig5.OUTPUT: BORN.get(kind, 2), fig5.KEY: BORN_KEY.get(kind, 2)}
-        born = {column: step_at(NEVER if kind == unborn else step) for column, step in steps.items()}
-        records.append(made_up(tmp_path, spec, born))
-    assert only(decided(fig5.claims(records)), unborn)
+
+    def curves(law: str) -> Curves:
+        steps = {fig5.OUTPUT: BORN.get(law, 2), fig5.KEY: BORN_KEY.get(law, 2)}
+        return {column: step_at(NEVER if law == unborn else step) for column, step in steps.items()}
+
+    runs = made_up_runs(tmp_path, find("birth.fig5").labelled("smoke", SEEDS), curves)
+    assert only(decided(fig5.claims(runs)), unborn)
 
 
 FALLEN = {"K=5 fixed, ranks 1–5": 3, "K=5 fixed, ranks 6–10": 4, "K=1 fixed, most frequent": 5, "K=5 random": 5}
 
 
-def losses(home: Path, unlearned: str, column: str) -> list[Record]:
+def losses(home: Path, unlearned: str, column: str) -> Runs:
     """Fig. 4 left: the loss in context falls to 0 at a step, the global one to its floor at once; one never falls."""
-    records = []
-    for spec in fig4_left.trainings("smoke", SEEDS):
-        steps = {"loss.in_context": FALLEN.get(fig4_left.law(spec), 7), "loss.global": 1}
-        steps |= {column: NEVER} if fig4_left.law(spec) == unlearned else {}
+
+    def curves(label: str | tuple[str, str]) -> Curves:
+        if label not in fig4_left.DATA:
+            return {"floor": step_at(0, high=2.0)}
+        steps = {"loss.in_context": FALLEN.get(str(label), 7), "loss.global": 1}
+        steps |= {column: NEVER} if label == unlearned else {}
         lows = {"loss.in_context": 0.0, "loss.global": 2.0}
-        records.append(made_up(home, spec, {n: step_at(s, low=4.0, high=lows[n]) for n, s in steps.items()}))
-    floors = [spec for spec in fig4_left.specs("smoke", SEEDS) if isinstance(spec, Check)]
-    return [*records, *(made_up(home, spec, {"floor": step_at(0, high=2.0)}) for spec in floors)]
+        return {name: step_at(step, low=4.0, high=lows[name]) for name, step in steps.items()}
+
+    return made_up_runs(home, find("birth.fig4-left").labelled("smoke", SEEDS), curves)
 
 
 @pytest.mark.parametrize("unlearned", list(fig4_left.DATA))
@@ -224,11 +240,11 @@ def test_a_loss_that_never_falls_is_not_learned_later(tmp_path: Path, unlearned:
     assert only(verdicts, f"{unlearned}: ")
 
 
-def everything_trained(home: Path, unborn: str) -> list[Record]:
+def everything_trained(home: Path, unborn: str) -> Runs:
     """Fig. 10 with accuracy 1 and memories born at steps 1, 3 and 4, but for one."""
     births = {"recall.W_O2": 1, "recall.W_K2": 3, "recall.W_K1.t<64": 4} | {unborn: NEVER}
     columns = {name: step_at(step) for name, step in births.items()} | {"accuracy.in_context": step_at(0)}
-    return [made_up(home, spec, columns) for spec in fig10.specs("smoke", SEEDS)]
+    return made_up_runs(home, find("birth.fig10").labelled("smoke", SEEDS), lambda label: columns)
 
 
 def test_an_order_of_births_needs_births(tmp_path: Path) -> None:
@@ -239,27 +255,46 @@ def test_an_order_of_births_needs_births(tmp_path: Path) -> None:
         assert verdicts == ["inconclusive" if i in unknown else "agrees" for i in range(3)]
 
 
-def test_records_of_other_trainings_are_named(tmp_path: Path) -> None:
+def without(runs: Runs, *labels: Any) -> Runs:
+    return Runs({label: records for label, records in runs.items() if label not in labels}, runs.scale)
+
+
+def test_a_label_that_is_missing_is_named(tmp_path: Path) -> None:
     """Claims that ask for a kind of training that is not there say which one, and which are."""
-    joint_only = [record for record in schedules(tmp_path / "3", "none") if not record.train.plan.frozen_until]
-    with pytest.raises(EngramError, match=r"^none of these records is of the kind 'W_O2 frozen'; there are: 'joint'$"):
+    joint_only = Runs({"joint": schedules(tmp_path / "3", "none")["joint"]}, "smoke")
+    with pytest.raises(EngramError, match=r"^no record has the label 'W_O2 frozen'; the labels are 'joint'$"):
         list(fig3.claims(joint_only))
-    other = all_with_settings(fig3.specs("smoke", [0]), {"plan.frozen_until": {"W_O2": 3, "W_K1": 3}})
-    with pytest.raises(EngramError, match=r"^no schedule of Fig\. 3 freezes W_(O2, W_K1|K1, W_O2)$"):
-        split([made_up(tmp_path / "other", other[0], {})], fig3.schedule)
-    other = all_with_settings(fig4_left.specs("smoke", [0]), {"task.K": 2})
-    with pytest.raises(EngramError, match=r"^no data law of Fig\. 4 \(left\) is .*K=2"):
-        split([made_up(tmp_path / "other", other[0], {})], fig4_left.law)
-    four_laws = losses(tmp_path / "4", "none", "")[: 4 * len(SEEDS)]
-    with pytest.raises(EngramError, match="'K=5 fixed, ranks 1–5'; there are: 'K=1 fixed, most frequent'"):
+    four_laws = without(losses(tmp_path / "4", "none", ""), "K=5 fixed, ranks 1–5")
+    with pytest.raises(EngramError, match="'K=5 fixed, ranks 1–5'; the labels are 'K=1 fixed, most frequent'"):
         list(fig4_left.claims(four_laws))
-    narrow = {run_id(s): s for s in all_with_settings(fig8.specs("smoke", [0]), {"model.d": 16})}
-    made = [made_up(tmp_path / "8", s, {fig8.RECALL: step_at(1)}) for s in narrow.values()]
-    with pytest.raises(EngramError, match="of the kind 32; there are: 16"):
-        list(fig8.claims(made))
-    with pytest.raises(EngramError, match=r"^none of these records has a tuning seed"):
-        fig8.at_tuned_rate([record for record in made if record.train.seed == 0])
+
+
+def test_a_field_set_otherwise_leaves_the_label(tmp_path: Path) -> None:
+    """Widths that are all the same are still told apart as those of the experiment, and so are its schedules."""
+    narrow = api.labelled_specs(find("birth.fig8"), "smoke", 1, {"model.d": 16})
+    runs = made_up_runs(tmp_path / "8", narrow, lambda label: {fig8.RECALL: step_at(1)})
+    assert runs["fixed", 32] == runs["fixed", 128]
+    assert "tuned: mean recall up to step 2, d=128 minus d=32" in decided(fig8.claims(runs))
+    early = api.labelled_specs(find("birth.fig3"), "smoke", SEEDS, {"plan.frozen_until": {"W_O2": 3, "W_K1": 3}})
+    runs = made_up_runs(tmp_path / "3", early, lambda label: dict.fromkeys(FIG3, step_at(0)))
+    assert [name for name in decided(fig3.claims(runs)) if "joint" in name] == [
+        f"log of steps to accuracy 0.8: {name}, from step 3, over joint" for name in fig3.SCHEDULES if name != "joint"
+    ]
+
+
+def test_the_rate_that_the_tuning_seeds_choose_must_have_run(tmp_path: Path) -> None:
+    """Fig. 8: the reported seeds run at the best rate of the tuning seeds, and these are not reported."""
+
+    def curves(label: tuple[Any, ...]) -> Curves:
+        return {fig8.RECALL: step_at(1 if label[-1] == 3.2 else 2)}
+
+    runs = made_up_runs(tmp_path, find("birth.fig8").labelled("smoke", [0, *fig8.TUNING_SEEDS]), curves)
+    assert fig8.tuning(runs, 32, 4) == pytest.approx({3.2: 12 / 13, 12.8: 11 / 13})
+    assert [r.train.seed for r in fig8.at_tuned_rate(runs, 32, 4)] == [0]
+    assert {r.train.plan.optimiser.lr for r in fig8.at_tuned_rate(runs, 32, 4)} == {3.2}
     with pytest.raises(
-        EngramError, match=r"d=16: the tuning seeds choose the rate 3\.2, but the others ran at {12\.8}"
+        EngramError, match=r"d=32: the tuning seeds choose the rate 3\.2, but the others ran at {12\.8}"
     ):
-        fig8.at_tuned_rate([r for r in made if r.train.seed in fig8.TUNING_SEEDS or fig8.rate(r) == 12.8])
+        fig8.at_tuned_rate(without(runs, ("tuned", 32, 4, 3.2)), 32, 4)
+    with pytest.raises(EngramError, match=r"^no record has the label \('tuning', 32, 4, 12\.8\)"):
+        fig8.at_tuned_rate(without(runs, ("tuning", 32, 4, 12.8)), 32, 4)

@@ -63,15 +63,32 @@ def test_a_setting_that_only_some_runs_have(home: Path) -> None:
     assert all_records(home) == []
 
 
-OTHERWISE: list[tuple[str, dict[str, Any], int]] = [  # claims or figures of an experiment that do not fit its records
+SAME: list[tuple[str, dict[str, Any], int]] = [  # labels whose Specs become one, and how many records are left
     ("birth.fig3", {"plan.frozen_until": {}}, 1),
     ("birth.fig3", {"plan.frozen_until": {"W_O2": 3, "W_K1": 3}}, 1),
-    ("birth.fig4-left", {"task.K": 1, "task.triggers": "random", "task.offset": 0}, 1),
+    ("birth.fig4-left", {"task.K": 1, "task.triggers": "random", "task.offset": 0}, 6),
+    ("birth.fig4-center", {"task.outputs": "uniform"}, 1),
+    ("birth.fig9", {"sizes.d": 16}, 1),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "records"), SAME, ids=[f"{name} {s}" for name, s, _ in SAME])
+def test_labels_stay_whatever_is_set(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, settings: dict[str, Any], records: int
+) -> None:
+    """Claims and figure of the experiment, which say what was set; a Spec that several labels share runs once."""
+    monkeypatch.setattr(api, "save_figures", lambda figures: [Path(stem) for stem in figures])
+    result = api.run(name, "smoke", settings=settings)
+    assert (len(result.records), len(result.figures), result.notes) == (records, 1, [])
+    assert {claim["id"]: claim["settings"] for claim in result.claims} == dict.fromkeys(find(name).statements, settings)
+
+
+OTHERWISE: list[tuple[str, dict[str, Any], int]] = [  # columns that claims and figure of an experiment want are missing
+    ("birth.fig2", {"plan.loss": "global"}, 4),
     ("birth.fig4-center", {"task.outputs": "uniform", "tests": {}}, 1),
     ("birth.fig7", {"plan.at_end": []}, 1),
     ("birth.fig10", {"plan.loss": "global", "model.layers.1.heads": 2}, 1),
     ("birth.fig11", {"plan.at_end": [], "model.layers.0.heads": 2}, 1),
-    ("birth.fig9", {"sizes.d": 16}, 0),
 ]
 
 
@@ -79,8 +96,12 @@ OTHERWISE: list[tuple[str, dict[str, Any], int]] = [  # claims or figures of an 
 def test_fields_set_otherwise_leave_plain_curves(
     home: Path, monkeypatch: pytest.MonkeyPatch, name: str, settings: dict[str, Any], figures: int
 ) -> None:
-    """No claims, and a figure for each kind of training; a Check has no curves."""
+    """No claims, two notes that say why, and a figure for each kind of training; a Check has no curves."""
     monkeypatch.setattr(api, "save_figures", lambda figures: [Path(stem) for stem in figures])
     result = api.run(name, "smoke", settings=settings)
     trainings = [record for record in result.records if isinstance(record.spec, Train)]
     assert (result.claims, len(result.figures), len(trainings)) == ([], figures, figures)
+    assert [note.split(" with")[0] for note in result.notes] == [
+        "The experiment's claims do not apply",
+        "The experiment's figure cannot be drawn",
+    ]

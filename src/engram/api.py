@@ -205,7 +205,7 @@ def birth(
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     (record,) = records = run_specs(birth_specs(fresh), device, watch, path)
-    claims = [entry.to_json() for entry in entries_of(experiment, Runs({None: records}, "quick"))]
+    claims = [entry.to_json() for entry in entries_of(experiment, Runs({"joint": records}, "quick"))]
     report = home() / "reports" / f"{record.id}.html"
     figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
     if not _up_to_date([report, *figures], record):

@@ -1,6 +1,7 @@
 """Figures of "Birth of a Transformer": losses, accuracies and recalls over training, for several kinds of training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +12,7 @@ from engram.records import Record
 from engram.show.plots import describe, headline, seed_curves
 from engram.show.style import COLOURS, CYCLE, INK, MUTED, house_style
 
-Runs = dict[str, list[Record]]
+Runs = Mapping[Any, list[Record]]  # by label, which names the kind of training
 
 
 @house_style()

@@ -1,13 +1,10 @@
 """Experiments of "Birth of a Transformer: A Memory Viewpoint" (Bietti et al., NeurIPS 2023)."""
 
-from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from engram.claims.experiment import Scale
-from engram.errors import EngramError
 from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
-from engram.records import Record
 from engram.specs import Train
 from engram.tasks import Bigram
 
@@ -46,18 +43,3 @@ def full_transformer(
     adam = Adam(lr=0.003)
     plan = Plan(optimiser=adam, steps=steps, batch=batch, trained=model.names, loss="all", at_end=at_end)
     return Train(task=Bigram(K=3, T=T, triggers=triggers), model=model, plan=plan, seed=seed)
-
-
-class Groups(dict[Any, list[Record]]):
-    """Records by what they have in common; asked for a group that is not there, it says which are."""
-
-    def __missing__(self, name: Any) -> list[Record]:
-        raise EngramError(f"none of these records is of the kind {name!r}; there are: {', '.join(map(repr, self))}")
-
-
-def split(records: Sequence[Record], kind: Callable[[Train], str]) -> dict[str, list[Record]]:
-    """Records by what kind of training they are, in the order in which the kinds come; seeds in order within each."""
-    found = Groups()
-    for record in records:
-        found.setdefault(kind(record.train), []).append(record)
-    return found

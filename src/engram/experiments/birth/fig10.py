@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.readings import late_mean, reached
 from engram.experiments.birth import PAPER, SIZES
 from engram.learning import Adam, Plan
@@ -28,29 +28,26 @@ SEEDS = {"quick": 3}
 STEPS = {"smoke": 6, "quick": 400, "paper": 1000}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
     T, d, batch = SIZES[scale]
     model = Transformer(d=d, hidden=4 * d, layers=(Layer(), Layer(feed_forward="mlp")), norm="pre")
     plan = Plan(optimiser=Adam(lr=0.003), steps=STEPS[scale], batch=batch, trained=model.names, loss="all")
-    return [Train(task=Bigram(K=3, T=T), model=model, plan=plan, seed=seed) for seed in seeds]
+    return {"everything trained": [Train(task=Bigram(K=3, T=T), model=model, plan=plan, seed=seed) for seed in seeds]}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    records = runs["everything trained"]
     accuracy = [late_mean(r, "accuracy.in_context", r.train.steps) for r in records]
     keys = {"W_K2": "recall.W_K2", "W_K1 (t<64)": "recall.W_K1.t<64"}
     births = {name: [_later(record, column) for record in records] for name, column in keys.items()}
-    yield Claim(
-        "birth.full-architecture",
-        CLAIMS["birth.full-architecture"],
-        SOURCE,
-        (
-            Measure.over_seeds("in-context accuracy, mean of the last 30 steps", accuracy, low=0.9),
-            *(
-                Measure.over_seeds(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", ratios, low=0)
-                for name, ratios in births.items()
-            ),
+    measures = [
+        Measure.over_seeds("in-context accuracy, mean of the last 30 steps", accuracy, low=0.9),
+        *(
+            Measure.over_seeds(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", ratios, low=0)
+            for name, ratios in births.items()
         ),
-    )
+    ]
+    yield "birth.full-architecture", measures
 
 
 def _later(record: Record, column: str) -> float:
@@ -58,7 +55,7 @@ def _later(record: Record, column: str) -> float:
     return log(reached(record, column, 0.5, width=1) / reached(record, "recall.W_O2", 0.5, width=1))
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.full import everything_trained
 
-    return everything_trained(records)
+    return everything_trained(runs["everything trained"])

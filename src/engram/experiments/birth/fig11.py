@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.experiments.birth import PAPER, full_transformer
 from engram.records import Record
 from engram.specs import Train
@@ -32,29 +32,25 @@ HEADS = 4
 EDGES = {"layer 1: edges to t−1": ("previous", 1), "layer 2: edges to successors": ("successors", 2)}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
     looks = ("effects", "masses")
-    return [full_transformer(scale, seed, "random", 2, HEADS, STEPS[scale], looks) for seed in seeds]
+    return {"four heads": [full_transformer(scale, seed, "random", 2, HEADS, STEPS[scale], looks) for seed in seeds]}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    back, after = ([Effects.of(record, *edges) for record in records] for edges in EDGES.values())
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    back, after = ([Effects.of(record, *edges) for record in runs["four heads"]] for edges in EDGES.values())
     shares = [max(e.shares) for e in back]
     tops = [[e.top for e in of_layer] for of_layer in (back, after)]
     alone = [a - b for a, b in zip(*tops, strict=True)]
     wider = [a.spread - b.spread for a, b in zip(after, back, strict=True)]
-    yield Claim(
-        "birth.heads-share",
-        CLAIMS["birth.heads-share"],
-        SOURCE,
-        (
-            Measure.over_seeds("layer 1: share of its top head in the effects of its heads", shares, low=0.5),
-            Measure.over_seeds("effect of the top head over that of all heads: layer 1 minus layer 2", alone, low=0),
-            Measure.over_seeds("layer 2: effect of its top head over that of all its heads", tops[1], high=0.5),
-            Measure.over_seeds("layer 2: heads that share the induction effect", [e.spread for e in after], low=1.5),
-            Measure.over_seeds("heads that share it: layer 2 minus layer 1", wider, low=0),
-        ),
-    )
+    measures = [
+        Measure.over_seeds("layer 1: share of its top head in the effects of its heads", shares, low=0.5),
+        Measure.over_seeds("effect of the top head over that of all heads: layer 1 minus layer 2", alone, low=0),
+        Measure.over_seeds("layer 2: effect of its top head over that of all its heads", tops[1], high=0.5),
+        Measure.over_seeds("layer 2: heads that share the induction effect", [e.spread for e in after], low=1.5),
+        Measure.over_seeds("heads that share it: layer 2 minus layer 1", wider, low=0),
+    ]
+    yield "birth.heads-share", measures
 
 
 @dataclass(frozen=True)
@@ -87,8 +83,9 @@ class Effects:
         return float(1 / np.sum(self.shares**2))
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.full import head_figure
 
-    found = {name: [Effects.of(record, *edges) for record in records] for name, edges in EDGES.items()}
-    return head_figure(records, {name: [e.heads for e in of_name] for name, of_name in found.items()})
+    records = runs["four heads"]
+    effects = {name: [Effects.of(record, *edges).heads for record in records] for name, edges in EDGES.items()}
+    return head_figure(records, effects)

@@ -19,9 +19,9 @@ from math import log
 from typing import Any
 
 from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims.experiment import Runs, Scale
 from engram.claims.readings import late_mean
-from engram.experiments.birth import PAPER, SIZES, Triggers, full_transformer, split
+from engram.experiments.birth import PAPER, SIZES, Triggers, full_transformer
 from engram.records import Record
 from engram.specs import Check, Train
 
@@ -40,11 +40,12 @@ STEPS = {  # with fixed and with random triggers; one layer gains little after t
     1: {"smoke": (6, 6), "quick": (300, 700), "paper": (1000, 1000)},
 }
 LEAST: dict[Triggers, float] = {"fixed": 0.99, "random": 0.95}
+KINDS: list[tuple[Triggers, int]] = [(triggers, layers) for triggers in LEAST for layers in (2, 1)]
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train | Check]:
-    trainings = [_train(scale, triggers, layers, seed) for triggers in LEAST for layers in (2, 1) for seed in seeds]
-    return [*trainings, *(_levels(scale, triggers) for triggers in LEAST)]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[Any, list[Train] | list[Check]]:
+    trainings = {kind: [_train(scale, *kind, seed) for seed in seeds] for kind in KINDS}
+    return {**trainings, **{("levels", triggers): [_levels(scale, triggers)] for triggers in LEAST}}
 
 
 def _levels(scale: Scale, triggers: str) -> Check:
@@ -59,25 +60,19 @@ def _train(scale: Scale, triggers: Triggers, layers: int, seed: int) -> Train:
     return full_transformer(scale, seed, triggers, layers=layers, heads=1, steps=steps, at_end=looks)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    runs, levels = by_kind(records)
-    at_end = {kind: [late_mean(r, ACCURACY, r.train.steps) for r in same] for kind, same in runs.items()}
+def claims(runs: Runs) -> Iterator[Claim | tuple[str, Sequence[Measure]]]:
+    levels = levels_of(runs)
+    at_end = {triggers: [late_mean(r, ACCURACY, r.train.steps) for r in runs[triggers, 2]] for triggers in LEAST}
     two = [
-        Measure.over_seeds(f"2 layers, {kind} triggers: in-context accuracy", at_end[f"{kind}, 2 layers"], low=least)
-        for kind, least in LEAST.items()
+        Measure.over_seeds(f"2 layers, {triggers} triggers: in-context accuracy", at_end[triggers], low=least)
+        for triggers, least in LEAST.items()
     ]
-    one = [measure for kind in LEAST for measure in _one_layer(kind, runs[f"{kind}, 1 layer"], levels[kind]["bag"])]
-    yield Claim(FAILS, CLAIMS[FAILS], SOURCE, (*two, *one))
-    yield Claim(
-        ATTENDS, CLAIMS[ATTENDS], SOURCE, tuple(m for kind in LEAST for m in _attends(kind, runs[f"{kind}, 2 layers"]))
-    )
-    near = [a / levels["random"]["ceiling"] for a in at_end["random, 2 layers"]]
-    yield Claim(
-        NEAR,
-        CLAIMS[NEAR],
-        f"{SOURCE}; the ceiling is computed here",
-        (Measure.over_seeds("in-context accuracy over that of the best predictor", near, low=0.95 / 0.987, high=1),),
-    )
+    one = [m for triggers in LEAST for m in _one_layer(triggers, runs[triggers, 1], levels[triggers]["bag"])]
+    yield FAILS, [*two, *one]
+    yield ATTENDS, [m for triggers in LEAST for m in _attends(triggers, runs[triggers, 2])]
+    near = [a / levels["random"]["ceiling"] for a in at_end["random"]]
+    measure = Measure.over_seeds("in-context accuracy over that of the best predictor", near, low=0.95 / 0.987, high=1)
+    yield Claim(NEAR, CLAIMS[NEAR], f"{SOURCE}; the ceiling is computed here", (measure,))
 
 
 def _one_layer(kind: str, runs: Sequence[Record], bag: float) -> Iterator[Measure]:
@@ -110,19 +105,12 @@ def _over_chance(label: str, runs: Sequence[Record], name: str, **band: float) -
     return Measure.over_seeds(f"{label}: log of its mass over chance", logs, **band)
 
 
-def by_kind(records: Sequence[Record]) -> tuple[dict[str, list[Record]], dict[str, dict[str, float]]]:
-    """Trainings by triggers and layers, and the levels of each kind of triggers."""
-    checks = [record for record in records if isinstance(record.spec, Check)]
-    levels = {"fixed" if record.check.sizes["fixed"] else "random": record.rows[0] for record in checks}
-    return split([record for record in records if isinstance(record.spec, Train)], kind_of), levels
+def levels_of(runs: Runs) -> dict[str, dict[str, float]]:
+    """What theory allows with each kind of triggers."""
+    return {triggers: runs["levels", triggers][0].rows[0] for triggers in LEAST}
 
 
-def kind_of(spec: Train) -> str:
-    layers = len(spec.model.layers)  # type: ignore[attr-defined]
-    return f"{spec.task.triggers}, {layers} layer{'s' if layers > 1 else ''}"  # type: ignore[attr-defined]
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.full import one_and_two_layers
 
-    return one_and_two_layers(*by_kind(records))
+    return one_and_two_layers({kind: runs[kind] for kind in KINDS}, levels_of(runs))

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Sequence
 from math import log, nan
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.readings import highest, reached, value_at
-from engram.errors import EngramError
-from engram.experiments.birth import PAPER, SIZES, sgd, split
+from engram.experiments.birth import PAPER, SIZES, sgd
 from engram.learning import Plan
 from engram.models import Simplified
-from engram.records import Record
 from engram.specs import Train
 from engram.tasks import Bigram
 
@@ -40,8 +38,8 @@ STEPS = {"smoke": (12, 6), "quick": (1000, 300), "paper": (1000, 300)}  # all, a
 EARLY = "recall.W_K1.t<64"
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
-    return [_train(scale, frozen, seed) for frozen in SCHEDULES.values() for seed in seeds]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+    return {name: [_train(scale, frozen, seed) for seed in seeds] for name, frozen in SCHEDULES.items()}
 
 
 def _train(scale: Scale, frozen: tuple[str, ...], seed: int) -> Train:
@@ -50,9 +48,8 @@ def _train(scale: Scale, frozen: tuple[str, ...], seed: int) -> Train:
     return Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    runs = split(records, schedule)
-    until = max(runs["W_O2 frozen"][0].train.plan.frozen_until.values())
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    until = max(runs["W_O2 frozen"][0].train.plan.frozen_until.values(), default=0)
 
     def at_thaw(name: str, column: str) -> list[float]:
         return [value_at(record, column, until) for record in runs[name]]
@@ -63,41 +60,27 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     ]
     alone = [highest(record, "accuracy.in_context", until) for record in runs["W_K1, W_K2 frozen"]]
     learned = at_thaw("W_K1, W_K2 frozen", "recall.W_O2")
-    yield _claim(
-        "birth.output-must-come-first",
+    measures = [
         *flat,
         Measure.over_seeds(f"W_K1, W_K2 frozen: recall.W_O2 at step {until}", learned, low=0.95),
         Measure.over_seeds(f"W_K1, W_K2 frozen: highest in-context accuracy up to step {until}", alone, high=0.5),
-    )
+    ]
+    yield "birth.output-must-come-first", measures
     second, first = at_thaw("W_K1 frozen", "recall.W_K2"), at_thaw("W_K2 frozen", EARLY)
     gaps = [a - b for a, b in zip(second, first, strict=True)]
-    yield _claim(
-        "birth.second-layer-before-first",
-        Measure.over_seeds(f"recall of W_K2 (W_K1 frozen) minus W_K1 t<64 (W_K2 frozen) at step {until}", gaps, low=0),
-    )
-    yield _claim("birth.joint-is-faster", *(_slower(name, runs, until) for name in SCHEDULES if name != "joint"))
+    name = f"recall of W_K2 (W_K1 frozen) minus W_K1 t<64 (W_K2 frozen) at step {until}"
+    yield "birth.second-layer-before-first", [Measure.over_seeds(name, gaps, low=0)]
+    yield "birth.joint-is-faster", [_slower(name, runs, until) for name in SCHEDULES if name != "joint"]
 
 
-def _slower(name: str, runs: dict[str, list[Record]], until: int) -> Measure:
+def _slower(name: str, runs: Runs, until: int) -> Measure:
     """Log of a schedule's steps to accuracy 0.8, counted from its unfreezing, over those of joint training."""
     frozen, joint = ([reached(r, "accuracy.in_context", 0.8) for r in runs[kind]] for kind in (name, "joint"))
     ratios = [log((a - until) / b) if a > until else nan for a, b in zip(frozen, joint, strict=True)]
     return Measure.over_seeds(f"log of steps to accuracy 0.8: {name}, from step {until}, over joint", ratios, low=0)
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.birth import schedules
 
-    return schedules(split(records, schedule))
-
-
-def schedule(spec: Train) -> str:
-    """The name of the schedule of a training."""
-    for name, frozen in SCHEDULES.items():
-        if set(frozen) == set(spec.plan.frozen_until):
-            return name
-    raise EngramError(f"no schedule of Fig. 3 freezes {', '.join(spec.plan.frozen_until)}")
-
-
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
+    return schedules(runs)

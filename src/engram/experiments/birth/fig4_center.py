@@ -9,9 +9,9 @@ The simplified model with W_F, loss on all tokens, K=3 random triggers, lr 1; ou
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
-from engram.experiments.birth import PAPER, split, three_triggers
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
+from engram.experiments.birth import PAPER, three_triggers
 from engram.records import Record
 from engram.specs import Train
 
@@ -23,41 +23,28 @@ CLAIMS = {
 LAWS = ("uniform", "bigram")
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
-    return [three_triggers(scale, seed, outputs) for outputs in LAWS for seed in seeds]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+    return {outputs: [three_triggers(scale, seed, outputs) for seed in seeds] for outputs in LAWS}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    runs = split(records, trained_on)
-    uniform, bigram = ([lost(record) for record in runs[law]] for law in LAWS)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    uniform = [lost(record, "uniform", "bigram") for record in runs["uniform"]]
+    bigram = [lost(record, "bigram", "uniform") for record in runs["bigram"]]
     gaps = [b - u for u, b in zip(uniform, bigram, strict=True)]
-    yield Claim(
-        "birth.diversity-generalises",
-        CLAIMS["birth.diversity-generalises"],
-        SOURCE,
-        (
-            Measure.over_seeds(
-                "in-context accuracy lost on the other outputs: bigram- minus uniform-trained", gaps, low=0
-            ),
-            Measure.over_seeds("lost when trained on uniform outputs", uniform, high=0.1),
-            Measure.over_seeds("lost when trained on bigram outputs", bigram, low=0),
-        ),
-    )
+    measures = [
+        Measure.over_seeds("in-context accuracy lost on the other outputs: bigram- minus uniform-trained", gaps, low=0),
+        Measure.over_seeds("lost when trained on uniform outputs", uniform, high=0.1),
+        Measure.over_seeds("lost when trained on bigram outputs", bigram, low=0),
+    ]
+    yield "birth.diversity-generalises", measures
 
 
-def lost(record: Record) -> float:
+def lost(record: Record, own: str, other: str) -> float:
     """In-context accuracy at the end: on the outputs of training minus on the others."""
-    own = trained_on(record.train)
-    (other,) = set(LAWS) - {own}
-    own_accuracy, other_accuracy = (record.last(f"test.{law}.accuracy.in_context") for law in (own, other))
-    return own_accuracy - other_accuracy
+    return record.last(f"test.{own}.accuracy.in_context") - record.last(f"test.{other}.accuracy.in_context")
 
 
-def trained_on(spec: Train) -> str:
-    return spec.task.outputs  # type: ignore[attr-defined]
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.birth import transfer
 
-    return transfer(split(records, trained_on))
+    return transfer(runs)

@@ -13,14 +13,11 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.readings import fallen
-from engram.errors import EngramError
-from engram.experiments.birth import PAPER, SIZES, all_tokens, split
-from engram.records import Record
+from engram.experiments.birth import PAPER, SIZES, all_tokens
 from engram.specs import Check, Train
-from engram.specs.spec import run_id
 from engram.tasks import Bigram
 
 TIMES = "quick 2 min a seed, paper 22 min a seed on 2 cores"
@@ -51,13 +48,14 @@ SLOWER = (  # the slower, what it is slower than, and why
 )
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train | Check]:
-    return [*trainings(scale, seeds), *(_floor(SIZES[scale][0], fields) for fields in DATA.values())]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, str], list[Train] | list[Check]]:
+    floors = {("floor", name): [_floor(SIZES[scale][0], fields)] for name, fields in DATA.items()}
+    return {**trainings(scale, seeds), **floors}
 
 
-def trainings(scale: Scale, seeds: Sequence[int]) -> list[Train]:
-    tasks = [Bigram(**fields, T=SIZES[scale][0]) for fields in DATA.values()]  # type: ignore[arg-type]
-    return [all_tokens(scale, seed, task) for task in tasks for seed in seeds]
+def trainings(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+    tasks = {name: Bigram(**fields, T=SIZES[scale][0]) for name, fields in DATA.items()}  # type: ignore[arg-type]
+    return {name: [all_tokens(scale, seed, task) for seed in seeds] for name, task in tasks.items()}
 
 
 def _floor(T: int, fields: dict[str, Any]) -> Check:
@@ -66,44 +64,27 @@ def _floor(T: int, fields: dict[str, Any]) -> Check:
     return Check(law="bigram.floor", sizes=sizes, draws=1000)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    runs, floors = by_law(records)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    floors = floors_of(runs)
     halves = {name: [fallen(r, "loss.in_context", 0.5, 0.0) for r in runs[name]] for name in DATA}
     drops = {name: [fallen(r, "loss.global", 0.8, floors[name]) for r in runs[name]] for name in DATA}
-    yield _claim(FIRST, {f"{name}: {HALF} over 80 % of the global drop": (halves[name], drops[name]) for name in runs})
-    yield _claim(SLOWS, {f"{why}: {HALF}, {a} over {b}": (halves[a], halves[b]) for a, b, why in SLOWER})
+    drop = "over 80 % of the global drop"
+    yield FIRST, [_log_ratio(f"{name}: {HALF} {drop}", halves[name], drops[name]) for name in DATA]
+    yield SLOWS, [_log_ratio(f"{why}: {HALF}, {a} over {b}", halves[a], halves[b]) for a, b, why in SLOWER]
     for id, (a, b) in OWN.items():
-        yield _claim(id, {f"{HALF}, {a} over {b}": (halves[a], halves[b])})
-
-
-def _claim(id: str, pairs: dict[str, tuple[list[float], list[float]]]) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, tuple(_log_ratio(name, *pair) for name, pair in pairs.items()))
+        yield id, [_log_ratio(f"{HALF}, {a} over {b}", halves[a], halves[b])]
 
 
 def _log_ratio(name: str, later: Sequence[float], earlier: Sequence[float]) -> Measure:
     return Measure.over_seeds(name, [log(a / b) for a, b in zip(later, earlier, strict=True)], low=0)
 
 
-def figure(records: Sequence[Record]) -> Any:
+def floors_of(runs: Runs) -> dict[str, float]:
+    """The floor of the global loss under each data law."""
+    return {name: runs["floor", name][0].rows[0]["floor"] for name in DATA}
+
+
+def figure(runs: Runs) -> Any:
     from engram.show.birth import losses_by_data
 
-    return losses_by_data(*by_law(records))
-
-
-def by_law(records: Sequence[Record]) -> tuple[dict[str, list[Record]], dict[str, float]]:
-    """Trainings by data law, and the floor of the global loss under each."""
-    runs = split([record for record in records if isinstance(record.spec, Train)], law)
-    T = next(iter(runs.values()))[0].train.task.T
-    names = {run_id(_floor(T, fields)): name for name, fields in DATA.items()}
-    checks = [record for record in records if isinstance(record.spec, Check)]
-    return runs, {names[run_id(record.spec)]: record.rows[0]["floor"] for record in checks}
-
-
-def law(spec: Train) -> str:
-    """The name of the data law of a training."""
-    task = spec.task
-    assert isinstance(task, Bigram)
-    for name, fields in DATA.items():
-        if Bigram(**fields, T=task.T) == task:  # type: ignore[arg-type]
-            return name
-    raise EngramError(f"no data law of Fig. 4 (left) is {task!r}")
+    return losses_by_data({name: runs[name] for name in DATA}, floors_of(runs))

@@ -12,8 +12,8 @@ agrees with one of the top predictions of the global bigram, "in which case it t
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.readings import mean_between
 from engram.experiments.birth import PAPER, three_triggers
 from engram.records import Record
@@ -29,19 +29,20 @@ SEEDS = {"quick": 6}  # rates differ from seed to seed
 PLACES = {"unlikely": "none of the three likeliest under π_b", "likely": "second or third under π_b"}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
-    return [three_triggers(scale, seed, "uniform") for seed in seeds]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+    return {"uniform": [three_triggers(scale, seed, "uniform") for seed in seeds]}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    records = runs["uniform"]
     lost = [early(r, "recall.W_O2") - late(r, "recall.W_O2") for r in records]
     gained = [late(r, "kl.W_F") - early(r, "kl.W_F") for r in records]
-    yield _claim(
-        "birth.competition",
+    measures = [
         Measure.over_seeds("recall of W_O2 lost: 30–50 % of the steps minus last 10 %", lost, low=0),
         Measure.over_seeds("KL of W_F grown (nats): last 10 % of the steps minus 30–50 %", gained, low=0),
-    )
-    yield _claim("birth.preference", *(_believes(records, place) for place in PLACES))
+    ]
+    yield "birth.competition", measures
+    yield "birth.preference", [_believes(records, place) for place in PLACES]
 
 
 def _believes(records: Sequence[Record], place: str) -> Measure:
@@ -61,11 +62,7 @@ def late(record: Record, column: str) -> float:
     return mean_between(record, column, 0.9, 1.0)
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.shares import probes_and_shares
 
-    return probes_and_shares(records)
-
-
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
+    return probes_and_shares(runs["uniform"])

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Claim, Measure
+from engram.claims import Measure
+from engram.claims.experiment import Runs
 from engram.claims.readings import reached
-from engram.experiments.birth import PAPER, split
-from engram.experiments.birth.fig4_left import SEEDS, law
+from engram.experiments.birth import PAPER
+from engram.experiments.birth.fig4_left import SEEDS
 from engram.experiments.birth.fig4_left import trainings as specs
-from engram.records import Record
 
 __all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
@@ -33,9 +33,7 @@ FEW_OR_RARE = (("K=1 random", "K=5 random"), ("K=5 fixed, ranks 6–10", "K=5 fi
 RANDOM, RANDOM_ONE = ("K=5 random", "K=5 fixed, ranks 1–5"), ("K=1 random", "K=1 fixed, most frequent")
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    runs = split(records, law)
-
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     def slowed(slow: str, fast: str, column: str) -> list[float]:
         a, b = ([reached(r, column, LEVEL, width=1) for r in runs[name]] for name in (slow, fast))
         return [log(x / y) for x, y in zip(a, b, strict=True)]
@@ -48,15 +46,11 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         gaps = [a - b for a, b in zip(slowed(slow, fast, column), slowed(slow, fast, other), strict=True)]
         return Measure.over_seeds(f"log of slowdown, {column} minus {other}: {slow} over {fast}", gaps, low=0)
 
-    yield _claim("birth.slow-output-memory", *(alone(*pair, OUTPUT) for pair in FEW_OR_RARE))
-    yield _claim("birth.slow-key-memory", beside(*RANDOM, KEY, OUTPUT), alone(*RANDOM_ONE, KEY))
+    yield "birth.slow-output-memory", [alone(*pair, OUTPUT) for pair in FEW_OR_RARE]
+    yield "birth.slow-key-memory", [beside(*RANDOM, KEY, OUTPUT), alone(*RANDOM_ONE, KEY)]
 
 
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.birth import memories_by_kind
 
-    return memories_by_kind(split(records, law), "Fig. 5: memories by data")
+    return memories_by_kind(runs, "Fig. 5: memories by data")

@@ -9,11 +9,11 @@ induction head to learn from; the previous-token memory is useful at every posit
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
+from engram.claims import Measure
+from engram.claims.experiment import Runs
 from engram.claims.readings import late_mean
-from engram.experiments.birth import PAPER, split
-from engram.experiments.birth.fig4_center import LAWS, specs, trained_on
-from engram.records import Record
+from engram.experiments.birth import PAPER
+from engram.experiments.birth.fig4_center import LAWS, specs
 
 __all__ = ["CLAIMS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
@@ -24,9 +24,7 @@ CLAIMS = {
 }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    runs = split(records, trained_on)
-
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     def gaps(column: str) -> list[float]:
         uniform, bigram = ([late_mean(r, column, r.train.steps, 50) for r in runs[law]] for law in LAWS)
         return [u - b for u, b in zip(uniform, bigram, strict=True)]
@@ -37,13 +35,11 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
     ]
     same = "recall.W_K1.t<64"
     comparable = Measure.over_seeds(f"{same}, last 50 steps: uniform minus bigram", gaps(same), low=-0.15, high=0.15)
-    yield Claim(
-        "birth.diversity-fills-memories", CLAIMS["birth.diversity-fills-memories"], SOURCE, (*better, comparable)
-    )
+    yield "birth.diversity-fills-memories", [*better, comparable]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.birth import memories_by_kind
 
-    runs = {f"trained on {law} outputs": same for law, same in split(records, trained_on).items()}
-    return memories_by_kind(runs, "Fig. 6: memories by outputs")
+    kinds = {f"trained on {law} outputs": same for law, same in runs.items()}
+    return memories_by_kind(kinds, "Fig. 6: memories by outputs")

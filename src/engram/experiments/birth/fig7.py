@@ -9,10 +9,10 @@ each map, minus what the first weights gave it by chance.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
+from engram.claims import Measure
+from engram.claims.experiment import Runs
 from engram.experiments.birth import PAPER
 from engram.experiments.birth.fig4_right import SEEDS, specs
-from engram.records import Record
 
 __all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
@@ -23,27 +23,23 @@ CLAIMS = {
 }
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     def read(name: str) -> list[float]:
-        return [record.last(f"diagonal.{name}") for record in records]
+        return [record.last(f"diagonal.{name}") for record in runs["uniform"]]
 
     def uneven(name: str) -> list[float]:
         return [a - b for a, b in zip(read(f"{name}.variation"), read("W_O2.variation"), strict=True)]
 
-    yield Claim(
-        "birth.memory-diagonals",
-        CLAIMS["birth.memory-diagonals"],
-        SOURCE,
-        (
-            Measure.over_seeds("rank correlation of strength in W_K2 with frequency", read("W_K2.frequency"), low=0),
-            Measure.over_seeds("rank correlation of strength in W_K1 with position t", read("W_K1.position"), high=0),
-            Measure.over_seeds("coefficient of variation: W_K2 minus W_O2", uneven("W_K2"), low=0),
-            Measure.over_seeds("coefficient of variation: W_K1 minus W_O2", uneven("W_K1"), low=0),
-        ),
-    )
+    measures = [
+        Measure.over_seeds("rank correlation of strength in W_K2 with frequency", read("W_K2.frequency"), low=0),
+        Measure.over_seeds("rank correlation of strength in W_K1 with position t", read("W_K1.position"), high=0),
+        Measure.over_seeds("coefficient of variation: W_K2 minus W_O2", uneven("W_K2"), low=0),
+        Measure.over_seeds("coefficient of variation: W_K1 minus W_O2", uneven("W_K1"), low=0),
+    ]
+    yield "birth.memory-diagonals", measures
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.strengths import strengths_and_maps
 
-    return strengths_and_maps(records)
+    return strengths_and_maps(runs["uniform"])

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.readings import birth
 from engram.errors import EngramError
-from engram.experiments.birth import PAPER, SIZES, Groups, sgd
+from engram.experiments.birth import PAPER, SIZES, sgd
 from engram.learning import Plan
 from engram.models import Simplified
 from engram.records import Record
@@ -49,27 +49,29 @@ TUNED: dict[str, dict[int, float]] = {"quick": {32: 12.8, 64: 12.8, 128: 12.8, 2
 FEW_RATES, FEW_TUNED = (12.8, 25.6, 51.2), 25.6
 LOW, HIGH = 32, 128
 RECALL, FEW_STEPS = "recall.W_O2", 20
-Runs = dict[int, list[Record]]  # by width, seeds in order
+BATCH = {scale: batch for scale, (_, _, batch) in SIZES.items()}
+LARGE = BATCH | {"quick": BATCH["paper"]}  # at which few steps are counted
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
-    untuned, tuned = STEPS[scale]
-    fixed = [_train(scale, d, FIXED, untuned, seed) for d in WIDTHS[scale] for seed in seeds]
-    best = TUNED.get(scale, {})
-    grid = [
-        _train(scale, d, rate, tuned, seed)
-        for d in WIDTHS[scale]
-        for rate, seed in _tuning(RATES[scale], best.get(d), seeds)
-    ]
-    few = _tuning(FEW_RATES, FEW_TUNED, seeds) if scale == "quick" else []
-    return [*fixed, *grid, *(_train("paper", HIGH, rate, 30, seed) for rate, seed in few)]
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[Any, ...], list[Train]]:
+    """Labels are ("fixed", d), and ("tuning", d, batch, rate) and ("tuned", d, batch, rate)."""
+    untuned, steps = STEPS[scale]
+    found = {("fixed", d): [_train(scale, d, FIXED, untuned, seed) for seed in seeds] for d in WIDTHS[scale]}
+    for d in WIDTHS[scale]:
+        found |= _grid(scale, d, steps, RATES[scale], TUNED.get(scale, {}).get(d), seeds)
+    return found | (_grid("paper", HIGH, 30, FEW_RATES, FEW_TUNED, seeds) if scale == "quick" else {})
 
 
-def _tuning(rates: Sequence[float], best: float | None, seeds: Sequence[int]) -> list[tuple[float, int]]:
+def _grid(
+    scale: Scale, d: int, steps: int, rates: Sequence[float], best: float | None, seeds: Sequence[int]
+) -> dict[tuple[Any, ...], list[Train]]:
     """Every rate on the tuning seeds, and the best on the others; every rate on these too while none is known."""
-    return [(rate, seed) for rate in rates for seed in TUNING_SEEDS] + [
-        (rate, seed) for rate in (rates if best is None else (best,)) for seed in seeds
-    ]
+    tried = {("tuning", rate): TUNING_SEEDS for rate in rates}
+    reported = {("tuned", rate): seeds for rate in (rates if best is None else (best,))}
+    return {
+        (part, d, BATCH[scale], rate): [_train(scale, d, rate, steps, seed) for seed in of_part]
+        for (part, rate), of_part in (tried | reported).items()
+    }
 
 
 def _train(scale: Scale, d: int, rate: float, steps: int, seed: int) -> Train:
@@ -78,9 +80,8 @@ def _train(scale: Scale, d: int, rate: float, steps: int, seed: int) -> Train:
     return Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed)
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    large, records = _batches(records)
-    fixed, tuned = at_fixed_rate(records), at_tuned_rate(records)
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    tuned = {d: at_tuned_rate(runs, d, BATCH[runs.scale]) for d in WIDTHS[runs.scale]}
     steps = tuned[LOW][0].train.steps
     rises = [
         Measure.over_seeds(
@@ -90,29 +91,17 @@ def claims(records: Sequence[Record]) -> Iterator[Claim]:
         )
         for narrow, wide in pairwise(tuned)
     ]
-    few = [steps_to(record, 0.9) for record in at_tuned_rate(large)[HIGH]]
-    slowed = _slowdowns(fixed[LOW], tuned[LOW], never=fixed[LOW][0].train.steps), _slowdowns(fixed[HIGH], tuned[HIGH])
-    further = [narrow - wide for narrow, wide in zip(*slowed, strict=True)]
-    yield Claim(
-        "birth.dimension",
-        CLAIMS["birth.dimension"],
-        SOURCE,
-        (
-            *rises,
-            Measure.over_seeds(f"tuned: steps to recall 0.9, d={HIGH}, batch {_batch(large[0])}", few, high=FEW_STEPS),
-            Measure.over_seeds(f"slowdown by the fixed rate, d={LOW} minus d={HIGH}", further, low=0),
-        ),
-    )
-
-
-def _batches(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
-    """The trainings with the largest batch, which tell how few steps suffice, and those with that of the first."""
-    largest, usual = max(map(_batch, records)), _batch(records[0])
-    return [r for r in records if _batch(r) == largest], [r for r in records if _batch(r) == usual]
-
-
-def _batch(record: Record) -> int:
-    return record.train.plan.batch
+    large = LARGE[runs.scale]
+    few = [steps_to(record, 0.9) for record in at_tuned_rate(runs, HIGH, large)]
+    narrow, wide = runs["fixed", LOW], runs["fixed", HIGH]
+    slowed = _slowdowns(narrow, tuned[LOW], never=narrow[0].train.steps), _slowdowns(wide, tuned[HIGH])
+    further = [a - b for a, b in zip(*slowed, strict=True)]
+    measures = [
+        *rises,
+        Measure.over_seeds(f"tuned: steps to recall 0.9, d={HIGH}, batch {large}", few, high=FEW_STEPS),
+        Measure.over_seeds(f"slowdown by the fixed rate, d={LOW} minus d={HIGH}", further, low=0),
+    ]
+    yield "birth.dimension", measures
 
 
 def _slowdowns(fixed: Sequence[Record], tuned: Sequence[Record], never: float = nan) -> list[float]:
@@ -130,50 +119,25 @@ def steps_to(record: Record, level: float, never: float = nan) -> float:
     return never if step is None else max(1, step)
 
 
-def at_fixed_rate(records: Sequence[Record]) -> Runs:
-    return _by_width([record for record in records if rate(record) == FIXED])
+def at_tuned_rate(runs: Runs, d: int, batch: int) -> list[Record]:
+    """The reported seeds at the rate that was best on the tuning seeds, which are not reported."""
+    means = tuning(runs, d, batch)
+    best = max(means, key=lambda rate: means[rate])
+    ran = {rate for rate in means if ("tuned", d, batch, rate) in runs}
+    if best not in ran:
+        raise EngramError(f"fig8: d={d}: the tuning seeds choose the rate {best}, but the others ran at {ran}")
+    return [record for record in runs["tuned", d, batch, best] if record.train.seed not in TUNING_SEEDS]
 
 
-def at_tuned_rate(records: Sequence[Record]) -> Runs:
-    """For each width the reported seeds at the rate that was best on the tuning seeds."""
-    best = {d: max(means, key=lambda rate: means[rate]) for d, means in tuning(records).items()}
-    if not best:
-        raise EngramError(f"none of these records has a tuning seed ({', '.join(map(str, TUNING_SEEDS))})")
-    reported = [r for r in records if r.train.seed not in TUNING_SEEDS and rate(r) != FIXED]
-    for d in best:
-        ran = {rate(r) for r in reported if width(r) == d}
-        if best[d] not in ran:
-            raise EngramError(f"fig8: d={d}: the tuning seeds choose the rate {best[d]}, but the others ran at {ran}")
-    return _by_width([r for r in reported if rate(r) == best[width(r)]])
+def tuning(runs: Runs, d: int, batch: int) -> dict[float, float]:
+    """Mean recall over the tuning seeds, by rate."""
+    rates = RATES[runs.scale] if batch == BATCH[runs.scale] else FEW_RATES
+    return {rate: float(np.mean([mean_recall(r) for r in runs["tuning", d, batch, rate]])) for rate in rates}
 
 
-def tuning(records: Sequence[Record]) -> dict[int, dict[float, float]]:
-    """Mean recall over the tuning seeds, by width and rate."""
-    runs = _by_width([record for record in records if record.train.seed in TUNING_SEEDS])
-    return {
-        d: {eta: float(np.mean([mean_recall(r) for r in of_d if rate(r) == eta])) for eta in map(rate, of_d)}
-        for d, of_d in runs.items()
-    }
-
-
-def _by_width(records: Sequence[Record]) -> Runs:
-    found = Groups()
-    for record in records:
-        found.setdefault(width(record), []).append(record)
-    return found
-
-
-def width(record: Record) -> int:
-    assert isinstance(record.train.model, Simplified)
-    return record.train.model.d
-
-
-def rate(record: Record) -> float:
-    return record.train.plan.optimiser.lr
-
-
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.dimension import dimension_figure
 
-    _, records = _batches(records)
-    return dimension_figure(at_fixed_rate(records), at_tuned_rate(records), tuning(records))
+    widths, batch = WIDTHS[runs.scale], BATCH[runs.scale]
+    fixed, tuned = {d: runs["fixed", d] for d in widths}, {d: at_tuned_rate(runs, d, batch) for d in widths}
+    return dimension_figure(fixed, tuned, {d: tuning(runs, d, batch) for d in widths})

@@ -13,10 +13,9 @@ the answer in the batches counts as wrong. The paper gives curves without number
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.experiments.birth import PAPER
-from engram.records import Record
 from engram.specs import Check
 
 TIMES = "quick and paper, which are the same, 3 s a seed on 2 cores"
@@ -32,47 +31,40 @@ LEAST = {512: 0.9, 128: 0.5}  # recall after a handful of batches, by width
 LOW, HIGH = 32, 256
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Check]:
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[int, list[Check]]:
     draws = BATCHES[scale]
     law = "one_step_bigram.recalls"
-    return [Check(law=law, sizes={"d": d}, draws=draws, seed=seed) for d in WIDTHS for seed in seeds]
+    return {d: [Check(law=law, sizes={"d": d}, draws=draws, seed=seed) for seed in seeds] for d in WIDTHS}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
-    found = by_width(records, "recall")
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    found = by_width(runs, "recall")
     most = max(found[LOW])
-    yield Claim(
-        "birth.one-step-recall",
-        CLAIMS["birth.one-step-recall"],
-        SOURCE,
-        (
-            *(
-                Measure.over_seeds(f"recall at d={d} after {HANDFUL} batches", found[d][HANDFUL], low=least)
-                for d, least in LEAST.items()
-            ),
-            *(_rise(f"recall at d={d}, {most} batches minus 1", found[d][1], found[d][most]) for d in (LOW, HIGH)),
-            *(
-                _rise(f"recall at {n} × 32 sequences, d={HIGH} minus d={LOW}", found[LOW][n], found[HIGH][n])
-                for n in (1, HANDFUL, most)
-            ),
+    measures = [
+        *(
+            Measure.over_seeds(f"recall at d={d} after {HANDFUL} batches", found[d][HANDFUL], low=least)
+            for d, least in LEAST.items()
         ),
-    )
+        *(_rise(f"recall at d={d}, {most} batches minus 1", found[d][1], found[d][most]) for d in (LOW, HIGH)),
+        *(
+            _rise(f"recall at {n} × 32 sequences, d={HIGH} minus d={LOW}", found[LOW][n], found[HIGH][n])
+            for n in (1, HANDFUL, most)
+        ),
+    ]
+    yield "birth.one-step-recall", measures
 
 
 def _rise(name: str, before: Sequence[float], after: Sequence[float]) -> Measure:
     return Measure.over_seeds(name, [b - a for a, b in zip(before, after, strict=True)], low=0)
 
 
-def by_width(records: Sequence[Record], column: str) -> dict[int, dict[int, list[float]]]:
+def by_width(runs: Runs, column: str) -> dict[int, dict[int, list[float]]]:
     """Values over seeds, by width and by number of batches."""
-    found: dict[int, dict[int, list[float]]] = {}
-    for record in records:
-        for row in record.rows:
-            found.setdefault(record.check.sizes["d"], {}).setdefault(int(row["batches"]), []).append(row[column])
-    return found
+    rows = {d: zip(*(record.rows for record in records), strict=True) for d, records in runs.items()}
+    return {d: {int(same[0]["batches"]): [row[column] for row in same] for same in rows[d]} for d in rows}
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.dimension import one_step_figure
 
-    return one_step_figure(by_width(records, "recall"), by_width(records, "unseen")[LOW])
+    return one_step_figure(by_width(runs, "recall"), by_width(runs, "unseen")[LOW])

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from math import log, nan
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Scale
+from engram.claims import Measure
+from engram.claims.experiment import Runs, Scale
 from engram.claims.readings import birth, late_mean, mean_difference
 from engram.learning import SGD, Plan
 from engram.models import Simplified
@@ -36,47 +36,40 @@ SIZES = {
 LEAST_ACCURACY = {400: {400: 0.90}, 500: {300: 0.90, 500: 0.94}}  # steps of the run → at step → above
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> list[Train]:
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
     T, d, batch, steps = SIZES[scale]
     plan = Plan(optimiser=SGD(lr=0.2, momentum=0.9, weight_decay=1e-4), steps=steps, batch=batch)
-    return [Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed) for seed in seeds]
+    return {"joint": [Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed) for seed in seeds]}
 
 
-def claims(records: Sequence[Record]) -> Iterator[Claim]:
+def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+    records = runs["joint"]
     steps = records[0].train.steps
-    yield _claim(
-        "birth.learns",
-        *(
-            Measure.over_seeds(
-                f"in-context accuracy, mean of the last 30 steps up to {step}",
-                [late_mean(r, "accuracy.in_context", step) for r in records],
-                low=least,
-            )
-            for step, least in LEAST_ACCURACY.get(steps, {steps: 0.90}).items()
-        ),
-    )
-    yield _claim(
-        "birth.output-first",
+    reached = [
+        Measure.over_seeds(
+            f"in-context accuracy, mean of the last 30 steps up to {step}",
+            [late_mean(r, "accuracy.in_context", step) for r in records],
+            low=least,
+        )
+        for step, least in LEAST_ACCURACY.get(steps, {steps: 0.90}).items()
+    ]
+    yield "birth.learns", reached
+    births = [
         _log_ratio("W_K2", [_later(r, "recall.W_K2") for r in records]),
         _log_ratio("W_K1 (t<64)", [_later(r, "recall.W_K1.t<64") for r in records]),
         Measure.over_seeds("recall of W_O2 at the end", [r.curve("recall.W_O2")[1][-1] for r in records], low=0.99),
-    )
+    ]
+    yield "birth.output-first", births
     late = min(100, steps // 2)
     gaps = [mean_difference(r, "recall.W_K1.t<64", "recall.W_K1", late) for r in records]
-    yield _claim(
-        "birth.early-positions",
-        Measure.over_seeds(f"recall of W_K1, t<64 minus all, from step {late}", gaps, low=0),
-    )
+    name = f"recall of W_K1, t<64 minus all, from step {late}"
+    yield "birth.early-positions", [Measure.over_seeds(name, gaps, low=0)]
 
 
-def figure(records: Sequence[Record]) -> Any:
+def figure(runs: Runs) -> Any:
     from engram.show.plots import birth_curves
 
-    return birth_curves(records)
-
-
-def _claim(id: str, *measures: Measure) -> Claim:
-    return Claim(id, CLAIMS[id], SOURCE, measures)
+    return birth_curves(runs["joint"])
 
 
 def _log_ratio(memory: str, values: list[float]) -> Measure:

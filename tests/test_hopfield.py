@@ -183,7 +183,7 @@ def test_ramsauer_constant() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_no_scale_beats_bayes(case: int) -> None:
+def test_no_scale_beats_bayes(case: str) -> None:
     row = next(floors(4000, 1, case=case))
     assert row["bayes"] < min(row["bayes × 0.9"], row["bayes × 1.1"]) < row["zero"]
 
@@ -227,9 +227,9 @@ def test_best_scale_of_linear_attention() -> None:
     assert scale == pytest.approx(linear_scale(task), rel=0.02)
 
 
-@pytest.mark.parametrize("softmax", [0, 1])
-def test_training_denoises(softmax: int) -> None:
-    small = {"case": 1, "softmax": softmax, "epochs": 8, "L": 30, "n": 8}
+@pytest.mark.parametrize("attention", ["linear", "softmax"])
+def test_training_denoises(attention: str) -> None:
+    small = {"case": "subspace", "attention": attention, "epochs": 8, "L": 30, "n": 8}
     rows, again = list(trained(200, 3, **small)), list(trained(200, 3, **small))
     assert rows == again
     assert len(rows) == 9
@@ -238,8 +238,9 @@ def test_training_denoises(softmax: int) -> None:
 
 
 def test_laws_are_found_in_two_rooms() -> None:
-    assert Check(law="learning.denoising.trained", sizes={"case": 1, "softmax": 0}).function is trained
+    sizes = {"case": "subspace", "attention": "linear"}
+    assert Check(law="learning.denoising.trained", sizes=sizes).function is trained
     with pytest.raises(ValueError, match="no law is called"):
         Check(law="learning.denoising.nothing")
-    with pytest.raises(ValueError, match="case: 4"):
-        list(trained(10, 0, case=4, softmax=0))
+    with pytest.raises(EngramError, match="case: unknown 'sphre'; did you mean sphere"):
+        list(trained(10, 0, case="sphre", attention="linear"))

@@ -9,6 +9,7 @@ import torch
 from pydantic import ValidationError
 
 from engram.claims.readings import capacity
+from engram.laws.planted import phases, signal_and_noise
 from engram.learning import planted_steps
 from engram.learning.planted_steps import (
     Directions,
@@ -16,10 +17,8 @@ from engram.learning.planted_steps import (
     attention,
     first_values,
     last_values,
-    phases,
     planted,
     shares,
-    signal_and_noise,
 )
 from engram.models.one_head import OneHead
 from engram.models.stores import Outer
@@ -123,7 +122,7 @@ def test_signal_and_noise_in_attention_follow_their_laws() -> None:
     assert [row["d"] for row in drawn] == [8, 16, 32, 64, 128, 256]
     assert all(0.7 < row["noise"] < 1.3 for row in drawn)
     assert drawn[-1]["signal"] == pytest.approx(1, abs=0.1)
-    assert all(row["noise"] < 0.5 for row in signal_and_noise(draws=20, seed=0, N=64, T=64, balanced=1))
+    assert all(row["noise"] < 0.5 for row in signal_and_noise(draws=20, seed=0, N=64, T=64, balanced=True))
 
 
 def test_the_critical_width_has_its_exponents_far_from_all_limits() -> None:

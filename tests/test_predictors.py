@@ -57,8 +57,8 @@ def test_chance_of_a_trigger() -> None:
     assert chance_of_trigger(fixed)[fixed.fixed_triggers] == pytest.approx(1, abs=1e-8)
 
 
-@pytest.mark.parametrize("fixed", [0, 1])
-def test_who_sees_more_predicts_better(fixed: int) -> None:
+@pytest.mark.parametrize("triggers", ["random", "fixed"])
+def test_who_sees_more_predicts_better(triggers: str) -> None:
     """The token that stands out ≤ the best guess from the bag ≤ the best predictor ≤ 1, and all far above chance."""
-    (row,) = in_context_levels(draws=64, seed=1, K=3, T=64, fixed=fixed)
+    (row,) = in_context_levels(draws=64, seed=1, K=3, T=64, triggers=triggers)
     assert 0.3 < row["stands_out"] < row["bag"] < row["ceiling"] <= 1

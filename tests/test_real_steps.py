@@ -50,7 +50,7 @@ EMBEDDED, LAW = Embedded.random(SMALL.N, SMALL.T, 24, 0), sampled(SMALL, 0, 0, 2
 @pytest.mark.parametrize("order", ORDERS, ids=" ".join)
 def test_in_the_architecture_of_the_appendix_one_order_writes_all(order: tuple[str, ...]) -> None:
     """From zero each step of a wrong order meets a gradient that is exactly zero until what it needs is there."""
-    w = orders.stepped(EMBEDDED, LAW, order, orders.first_values(24, 0, random=False))
+    w = orders.stepped(EMBEDDED, LAW, order, orders.first_values(24, 0, "zero"))
     written = {name for name in MEMORIES if getattr(w, name).any()}
     done: set[str] = set()
     for name in order:
@@ -61,13 +61,15 @@ def test_in_the_architecture_of_the_appendix_one_order_writes_all(order: tuple[s
 def test_the_steps_are_those_of_the_lemmas() -> None:
     """The first two steps in the right order, but for their scale; the appendix gives positions to the values too."""
     tokens_only = replace(EMBEDDED, P=torch.zeros_like(EMBEDDED.P))
-    zero = orders.first_values(24, 0, random=False)
+    zero = orders.first_values(24, 0, "zero")
     W_O2 = step_output(tokens_only, LAW)
     found = -orders.gradient(tokens_only, replace(zero, W_O2=W_O2), LAW, "W_K2")
     assert torch.allclose(found, step_trigger(tokens_only, LAW, W_O2), atol=1e-12)
 
 
 def test_the_right_order_recalls_and_the_wrong_ones_do_not() -> None:
-    right, wrong = (next(orders.in_order(1, 0, N=16, T=8, d=512, n=4000, order=order, random=1)) for order in (0, 5))
+    right, wrong = (
+        next(orders.in_order(1, 0, N=16, T=8, d=512, n=4000, order=" ".join(ORDERS[i]), first="random")) for i in (0, 5)
+    )
     assert min(right[f"recall.{name}"] for name in MEMORIES) > 0.8
     assert min(wrong[f"recall.{name}"] for name in MEMORIES) < 0.5

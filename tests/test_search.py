@@ -1,6 +1,7 @@
 """Capacity searches: bisection finds the edge, both paths train alike, a cut search goes on where it was."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -344,6 +345,22 @@ def test_what_is_no_law_is_refused(law: str) -> None:
 def test_law_says_which_size_it_needs() -> None:
     with pytest.raises(ValueError, match="needs m"):
         Check(law="collapse.tangent", sizes={"d": 4})
+
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("d", 4.0, "sizes.d: collapse.tangent needs a whole number; got 4.0"),
+    ("d", True, "sizes.d: collapse.tangent needs a whole number; got True"),
+    ("load", "much", "sizes.load: collapse.tangent needs a number; got 'much'"),
+    ("load", None, "sizes.load: collapse.tangent needs a number; got None"),
+]
+
+
+@pytest.mark.parametrize(("name", "size", "says"), WRONG, ids=[says for *_, says in WRONG])
+def test_a_size_has_the_type_that_the_law_says(name: str, size: Any, says: str) -> None:
+    sizes = {"d": 4, "m": 8, "degree": 2, "load": 0.5}
+    with pytest.raises(ValueError, match=re.escape(says)):
+        Check(law="collapse.tangent", sizes=sizes | {name: size})
+    assert Check(law="collapse.tangent", sizes=sizes | {"load": 1}).sizes["load"] == 1
 
 
 def test_report_says_what_a_search_came_to(home: Path) -> None:

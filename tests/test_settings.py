@@ -1,5 +1,6 @@
 """Fields set otherwise: each goes where it belongs, and what an experiment cannot read is drawn as it is."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def test_a_setting_that_only_some_runs_have(home: Path) -> None:
     assert all_records(home) == []
 
 
-SAME: list[tuple[str, dict[str, Any], int]] = [  # labels whose Specs become one, and how many records are left
+SAME: list[tuple[str, dict[str, Any], int]] = [  # fields that tell labels apart, and how many records are left
     ("birth.fig3", {"plan.frozen_until": {}}, 1),
     ("birth.fig3", {"plan.frozen_until": {"W_O2": 3, "W_K1": 3}}, 1),
     ("birth.fig4-left", {"task.K": 1, "task.triggers": "random", "task.offset": 0}, 6),
@@ -73,19 +74,30 @@ SAME: list[tuple[str, dict[str, Any], int]] = [  # labels whose Specs become one
 
 
 @pytest.mark.parametrize(("name", "settings", "records"), SAME, ids=[f"{name} {s}" for name, s, _ in SAME])
-def test_labels_stay_whatever_is_set(
+def test_labels_that_no_longer_hold_decide_nothing(
     home: Path, monkeypatch: pytest.MonkeyPatch, name: str, settings: dict[str, Any], records: int
 ) -> None:
-    """Claims and figure of the experiment, which say what was set; a Spec that several labels share runs once."""
+    """No claim may speak of "W_O2 frozen" when nothing was frozen; a Spec that several labels share runs once."""
     monkeypatch.setattr(api, "save_figures", lambda figures: [Path(stem) for stem in figures])
     result = api.run(name, "smoke", settings=settings)
-    assert (len(result.records), len(result.figures), result.notes) == (records, 1, [])
-    assert {claim["id"]: claim["settings"] for claim in result.claims} == dict.fromkeys(find(name).statements, settings)
+    assert (len(result.records), result.claims, len(result.notes)) == (records, [], 1)
+    assert re.match("The experiment's claims and figure do not apply: .* tells the runs .* apart", result.notes[0])
+
+
+def test_labels_that_hold_keep_their_claims(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A field that is the same under all labels may be set: claims and figure are those of the experiment."""
+    monkeypatch.setattr(api, "save_figures", lambda figures: [Path(stem) for stem in figures])
+    settings = {"model.d": 24, "plan.batch": 3}
+    result = api.run("birth.fig3", "smoke", settings=settings)
+    assert (len(result.figures), result.notes) == (1, [])
+    assert {claim["id"]: claim["settings"] for claim in result.claims} == dict.fromkeys(
+        find("birth.fig3").statements, settings
+    )
 
 
 OTHERWISE: list[tuple[str, dict[str, Any], int]] = [  # columns that claims and figure of an experiment want are missing
     ("birth.fig2", {"plan.loss": "global"}, 4),
-    ("birth.fig4-center", {"task.outputs": "uniform", "tests": {}}, 1),
+    ("birth.fig4-center", {"tests": {}}, 2),
     ("birth.fig7", {"plan.at_end": []}, 1),
     ("birth.fig10", {"plan.loss": "global", "model.layers.1.heads": 2}, 1),
     ("birth.fig11", {"plan.at_end": [], "model.layers.0.heads": 2}, 1),

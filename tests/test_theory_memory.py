@@ -156,7 +156,7 @@ def test_certified_levels_keep_every_margin_within_a_half(seed: int) -> None:
 
 def test_too_many_pairs_are_refused() -> None:
     with pytest.raises(EngramError, match=r"^N: .* d=8"):
-        list(precision.bits(100, 0, smallest=8, largest=8, thousandths=900))
+        list(precision.bits(100, 0, smallest=8, largest=8, load=0.9))
 
 
 @law

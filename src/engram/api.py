@@ -30,7 +30,7 @@ from engram.records.shelf import all_records, find
 from engram.run.execute import environment, fresh_rows, path_of
 from engram.specs import Spec, Train
 from engram.specs.encode import digest_of
-from engram.specs.settings import all_with_settings
+from engram.specs.settings import all_with_settings, tells_apart
 from engram.specs.spec import run_id
 
 Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
@@ -98,7 +98,8 @@ def run(
     labelled = labelled_specs(experiment, size, seeds, settings)
     records = run_specs(unique(labelled), device, watch, path)
     runs = Runs.of(labelled, {record.id: record for record in records}, size)
-    claims, figures, notes = _read_off(experiment, runs, settings)
+    told = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
+    claims, figures, notes = _read_off(experiment, runs, settings) if not told else _relabelled(runs, told)
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
     names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
     paths = save_figures(dict(zip(names, figures, strict=True)))
@@ -145,6 +146,12 @@ def _read_off(
     except does_not_apply as error:
         notes.append(f"The experiment's figure cannot be drawn with these settings: {error}")
     return claims, _plain_curves(runs.records) if figure is None else [figure], notes
+
+
+def _relabelled(runs: Runs, told: Sequence[str]) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
+    """Claims and figure speak of runs by their labels; where labels no longer say what was run, there are none."""
+    one = f"{', '.join(told)} tells the runs of this experiment apart, and has been set to one value for all of them"
+    return [], _plain_curves(runs.records), [f"The experiment's claims and figure do not apply: {one}."]
 
 
 def _plain_curves(records: Sequence[Record]) -> list[Any]:

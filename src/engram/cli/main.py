@@ -26,6 +26,7 @@ app.command(replay)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
 Words = tuple[str, ...]
+MOST_UNREADABLE = 10  # are told one by one
 
 
 @app.command
@@ -262,7 +263,9 @@ def _tell_unreadable(index: Any) -> None:
     if index.unreadable:
         n = len(index.unreadable)
         say(f"{n} record{'s' * (n > 1)} cannot be read and decide{'s' * (n == 1)} nothing:")
-        say(*(f"  {broken.record}: {broken.why}" for broken in index.unreadable))
+        say(*(f"  {broken.record}: {broken.why}" for broken in index.unreadable[:MOST_UNREADABLE]))
+        if n > MOST_UNREADABLE:
+            say(f"  and {n - MOST_UNREADABLE} more; --json names all of them")
 
 
 @app.command

@@ -1,7 +1,7 @@
 """Fields of a Spec set otherwise, by their dotted names: task.K=3."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from engram.errors import EngramError, did_you_mean
@@ -28,6 +28,14 @@ def all_with_settings(specs: Sequence[Described], settings: dict[str, Any]) -> l
         with_settings(spec, {path: settings[path] for path, parts in known.items() if parts[i] == max(parts)})
         for i, spec in enumerate(specs)
     ]
+
+
+def tells_apart(groups: Iterable[Sequence[Value]], path: str) -> bool:
+    """Whether a field has other values in one group of Specs than in another."""
+    parts = path.split(".")
+    ways = ([_way(encode(spec), parts) for spec in group] for group in groups)
+    found = {frozenset(json.dumps(way[-1], sort_keys=True) for way in of if len(way) > len(parts)) for of in ways}
+    return len(found - {frozenset()}) > 1
 
 
 def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:

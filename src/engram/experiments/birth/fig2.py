@@ -50,7 +50,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[Any, list[Train] | list[Ch
 
 def _levels(scale: Scale, triggers: str) -> Check:
     """One for all seeds: these levels belong to the task."""
-    sizes = {"K": 3, "T": SIZES[scale][0], "fixed": int(triggers == "fixed")}
+    sizes = {"K": 3, "T": SIZES[scale][0], "triggers": triggers}
     return Check(law="predictors.in_context_levels", sizes=sizes, draws=16 if scale == "smoke" else 4000)
 
 

@@ -60,7 +60,7 @@ def trainings(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
 
 def _floor(T: int, fields: dict[str, Any]) -> Check:
     """The least global loss of a data law: it belongs to the task, not to a seed."""
-    sizes = {"K": fields["K"], "T": T, "fixed": int("triggers" in fields), "offset": fields.get("offset", 0)}
+    sizes = {"T": T, "triggers": "random"} | fields
     return Check(law="bigram.floor", sizes=sizes, draws=1000)
 
 

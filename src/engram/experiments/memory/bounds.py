@@ -30,7 +30,7 @@ PAIRS = {"smoke": 200, "quick": 4_000, "paper": 20_000}
 HEBB, TRAINED = {"smoke": 16, "quick": 64, "paper": 128}, {"smoke": 8, "quick": 32, "paper": 64}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, int], list[Check]]:
+def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, float], list[Check]]:
     law, N = "bounds.power_law_bounds", TAIL[scale]
     return {
         "codebooks": [Check(law="bounds.best_codebook", sizes={"N": N, "M": M, "B": B}) for N, M, B in BOOKS],

@@ -13,7 +13,7 @@ from engram.learning import SGD, Plan
 from engram.learning.reference import gradients
 from engram.models import Layer, Model, Simplified, Transformer, Weights
 from engram.probes.edges import effects, previous_edges
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Train
 from engram.tasks import Bigram
 

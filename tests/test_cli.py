@@ -18,7 +18,7 @@ from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
 from engram.records import Record
 from engram.records.shelf import all_records, being_written
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.show.report import report
 from engram.specs import Train
 from engram.specs.spec import run_id
@@ -61,7 +61,7 @@ def test_run_answers_with_claims_records_and_figures(home: Path, capsys: pytest.
 ONE_RUN = """
 import sys, torch
 from pathlib import Path
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.experiments import find
 torch.set_num_threads(1)
 execute(find("birth.joint").specs("smoke", [int(sys.argv[1])])[0], Path(sys.argv[2]))

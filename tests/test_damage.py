@@ -16,7 +16,7 @@ from engram.records import Record
 from engram.records.compare import diff
 from engram.records.pack import pack
 from engram.records.shelf import all_records, find, overview
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Train
 
 Tiny = Callable[..., Train]

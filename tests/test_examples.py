@@ -15,7 +15,7 @@ from engram.claims.experiment import SCALES, Runs, Scale
 from engram.claims.ledger import entries_of
 from engram.errors import EngramError
 from engram.experiments import find, names
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.show.save import drawn_data
 from engram.specs.spec import run_id
 

@@ -14,7 +14,7 @@ from engram.learning import Adam, FreshBatch, Plan, fast_facts, reference
 from engram.learning.fast_facts import apart, flat, measured, trained
 from engram.models.factual import Factual
 from engram.native import kernel
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Search, Train
 from engram.tasks import Association
 from engram.tasks.book import MISSING, Bags

@@ -22,7 +22,7 @@ from engram.learning.planted_steps import (
 )
 from engram.models.one_head import OneHead
 from engram.models.stores import Outer
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Search
 from engram.tasks import Association
 from engram.tasks.planted import PlantedToken

@@ -17,7 +17,7 @@ from engram.probes.diagonals import diagonals
 from engram.probes.edges import masses
 from engram.probes.probe import UNSEEN, probes_by_name
 from engram.probes.transfer import SEQUENCES as TEST_SEQUENCES
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Train
 from engram.specs.encode import build, decode, digest_of, encode
 from engram.specs.settings import with_settings

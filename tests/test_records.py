@@ -24,8 +24,8 @@ from engram.records.compare import diff, first_mismatch
 from engram.records.files import line_of
 from engram.records.record import walk
 from engram.records.shelf import all_records, find, overview, remove
-from engram.run import execute as execute_module
-from engram.run.execute import execute
+from engram.runner import execute as execute_module
+from engram.runner.execute import execute
 from engram.specs import Train
 from engram.specs.encode import encode
 from engram.specs.settings import with_settings
@@ -39,8 +39,8 @@ import torch
 torch.set_num_threads(1)
 from engram.records import writer
 writer.SECONDS_BETWEEN_STATES = float(sys.argv[3])
-from engram.run import execute as execute_module
-from engram.run.execute import execute
+from engram.runner import execute as execute_module
+from engram.runner.execute import execute
 from engram.specs.encode import decode
 execute(decode(json.loads(sys.argv[1])), Path(sys.argv[2]))
 """

@@ -15,7 +15,7 @@ from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
 from engram.records import Record
 from engram.records.shelf import all_records
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.show.gallery import NAMES, gallery
 from engram.show.plots import curves, describe
 from engram.show.report import report

@@ -21,7 +21,7 @@ from engram.models.stores import LinearMap, Outer, OuterLowRank, TwoLayer, Writt
 from engram.models.trace import Weights
 from engram.native import kernel
 from engram.records import Record
-from engram.run.execute import execute, search_rows
+from engram.runner.execute import execute, search_rows
 from engram.show.report import report
 from engram.show.tables import number
 from engram.specs import Check, Search
@@ -298,8 +298,11 @@ def test_interval_of_an_exponent_covers_what_it_says() -> None:
         ({"target": 1.0}, "target"),
         ({"votes": 0}, "votes"),
         ({"tolerance": -0.1}, "tolerance"),
-        ({"model": Association()}, "model"),
-        ({"plan": FullBatch(optimiser=Adam(lr=1.0), steps=4, check_every=1), "model": Outer(d=4)}, "plan"),
+        ({"model": Association()}, "no search tries Association, Association and FullBatch"),
+        (
+            {"plan": FullBatch(optimiser=Adam(lr=1.0), steps=4, check_every=1), "model": Outer(d=4)},
+            "no search tries Association, Outer and FullBatch",
+        ),
     ],
 )
 def test_bad_searches_are_refused(fields: dict[str, object], message: str) -> None:

@@ -13,7 +13,7 @@ from pydantic import ValidationError, field_validator
 from engram.errors import EngramError
 from engram.learning import SGD, Adam, Plan
 from engram.models import Simplified, Transformer
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Check, Train
 from engram.specs.encode import build, decode, digest_of, encode, explain
 from engram.specs.settings import parse_settings, with_settings

@@ -11,7 +11,7 @@ from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
 from engram.records import Record
 from engram.records.fork import fork, steered
-from engram.run.execute import execute, fresh_rows, path_of
+from engram.runner.execute import execute, fresh_rows, path_of
 from engram.specs import Train
 from engram.specs.encode import build
 from engram.specs.events import Ablate, AnyEvent, Change, Freeze, Noise, Reset, Restore, Truncate, Unfreeze

@@ -16,7 +16,7 @@ from engram.models import Layer, Simplified, Transformer, Weights
 from engram.models.trace import Architecture, Trace
 from engram.records import Record
 from engram.records.shelf import find
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Train
 from engram.specs.encode import build
 from engram.specs.settings import with_settings

@@ -27,7 +27,7 @@ from engram.records import Record
 from engram.records.compare import first_mismatch
 from engram.records.files import COMMITTED, home, replace, writing_to
 from engram.records.shelf import all_records, find
-from engram.run.execute import environment, fresh_rows, path_of
+from engram.runner.execute import environment, fresh_rows, path_of
 from engram.specs import Spec, Train
 from engram.specs.encode import digest_of
 from engram.specs.settings import all_with_settings, tells_apart

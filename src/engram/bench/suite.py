@@ -150,7 +150,7 @@ FIRST_STEP = """
 from pathlib import Path
 import tempfile
 from engram.experiments import find
-from engram.run.execute import execute
+from engram.runner.execute import execute
 with tempfile.TemporaryDirectory() as home:
     try:
         execute(find("birth.joint").specs("quick", [0])[0], Path(home), on_row=lambda row: 1 / (1 - row["step"]))

@@ -11,7 +11,7 @@ from engram.engines.local import cores
 from engram.experiments import find
 from engram.learning.paths import STORE_PATHS
 from engram.models.stores import TwoLayer
-from engram.run.execute import path_of, search_rows
+from engram.runner.execute import path_of, search_rows
 from engram.theory.capacity import linear_trained_capacity, mlp_capacity
 
 SLICE, WIDTHS, TRAININGS = (8, 16, 32, 45), (8, 11, 16, 22, 32), 40

@@ -16,7 +16,7 @@ from engram.engines.worker import Worker
 from engram.errors import EngramError, Interrupted
 from engram.records import Record
 from engram.records.follow import Follower
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Spec
 from engram.specs.spec import run_id
 

@@ -115,7 +115,7 @@ def main() -> int:
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever a user's file prints is no answer
     import torch
 
-    from engram.run.execute import execute
+    from engram.runner.execute import execute
 
     for line in sys.stdin:
         job, error = json.loads(line), None

@@ -25,7 +25,7 @@ from engram.learning import Moment
 from engram.records import Record
 from engram.records.fork import fork, steered
 from engram.records.writer import Writer, note, write_spec
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Train
 from engram.specs.encode import build, decode
 from engram.specs.events import KINDS, Event, Reset

@@ -42,7 +42,7 @@ class Plan(Value, name="learning.plan.Plan"):
     loss            a group of the task, or "all"; rows report the groups that the loss reads
     probe_every     steps between recall probes
     attention_every steps between attention probes, and between tests on other tasks
-    at_end          probes of the trained model, measured once in the last row (engram.run.probing names them)
+    at_end          probes of the trained model, measured once in the last row (engram.runner.probing names them)
     snapshot_every  steps between kept weights; None: at steps 0, 1, 2, 4, 8, … and at the end, which are kept always
     """
 

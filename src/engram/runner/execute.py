@@ -16,8 +16,8 @@ from engram.learning import Diverged, Moment, choose_path
 from engram.records import Record
 from engram.records.files import Row
 from engram.records.writer import Writer
-from engram.run.search import search_rows
-from engram.run.training import Standing, measured_steps
+from engram.runner.search import search_rows
+from engram.runner.training import Standing, measured_steps
 from engram.specs import Check, Search, Spec, Train
 from engram.specs.events import Reset
 from engram.specs.spec import run_id

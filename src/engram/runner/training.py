@@ -13,7 +13,7 @@ from engram.models.trace import Architecture, Head
 from engram.models.transformer import silenced
 from engram.records.files import Row
 from engram.records.record import initial_weights
-from engram.run.probing import probe
+from engram.runner.probing import probe
 from engram.specs import Train
 from engram.specs.events import Past, Reset
 from engram.specs.steering import at, muted, silent

@@ -86,3 +86,10 @@ def test_nothing_speaks_of_a_machine() -> None:
     """No absolute machine paths in what is shipped."""
     for file in [*ROOT.glob("*.md"), *(ROOT / "src").rglob("*.py"), *COMMITTED.rglob("*.json")]:
         assert not re.search(r"(^|[\s\"'(=])/(work|root|home|tmp)/", file.read_text()), file
+
+
+def test_one_version_everywhere() -> None:
+    """The package, its metadata, the citation and the newest entry of the changelog name the same version."""
+    said = {"pyproject.toml": r'^version = "(.+)"', "CITATION.cff": r"^version: (.+)", "CHANGELOG.md": r"^## \[(.+?)\]"}
+    found = {file: re.search(mark, (ROOT / file).read_text(), flags=re.MULTILINE) for file, mark in said.items()}
+    assert {file: match and match[1] for file, match in found.items()} == dict.fromkeys(said, engram.__version__)

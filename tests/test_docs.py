@@ -6,12 +6,13 @@ import pkgutil
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import engram
 from engram.claims.ledger import Index, ledger
-from engram.experiments import matching
+from engram.experiments import find, matching, names
 from engram.records import Record
 from engram.records.files import COMMITTED
 from engram.records.shelf import all_records
@@ -61,13 +62,26 @@ def test_doctests() -> None:
     assert sum(result.failed for result in results) == 0
 
 
-def test_ledgers_are_generated_from_committed_records() -> None:
-    """Both files are those of `make ledger`, to the byte."""
+@pytest.fixture(scope="module")
+def committed() -> list[dict[str, Any]]:
+    """Every claim, decided by the committed records."""
     index = Index.of([COMMITTED])
     assert index.unreadable == ()
-    claims = [entry.to_json() for entry in ledger(matching(()), index)]
-    assert (ROOT / "LEDGER.md").read_text() == markdown(claims)
-    html = page(claims, "the committed records", "engram ledger --html FILE --committed")
+    return [entry.to_json() for entry in ledger(matching(()), index)]
+
+
+def test_every_disagreement_is_explained(committed: list[dict[str, Any]]) -> None:
+    """With a control that shows the code is right; and nothing else is."""
+    disagree = {claim["id"]: claim["why"] for claim in committed if claim["verdict"] == "disagrees"}
+    assert {id for id, why in disagree.items() if "Control" not in (why or "")} == set()
+    explained = {id for name in names() for id in find(name).explanations}
+    assert explained == set(disagree)
+
+
+def test_ledgers_are_generated_from_committed_records(committed: list[dict[str, Any]]) -> None:
+    """Both files are those of `make ledger`, to the byte."""
+    assert (ROOT / "LEDGER.md").read_text() == markdown(committed)
+    html = page(committed, "the committed records", "engram ledger --html FILE --committed")
     assert (ROOT / "docs/ledger.html").read_text() == html
 
 

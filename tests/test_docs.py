@@ -23,10 +23,22 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("document", ["README.md", "NOTATION.md", "LOG.md"])
-def test_every_path_in_a_document_exists(document: str) -> None:
-    for path in re.findall(r"\]\(([^)#]+)\)", (ROOT / document).read_text()):
-        assert (ROOT / path).exists(), path
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_every_path_in_a_document_exists(document: Path) -> None:
+    for path in re.findall(r"\]\((?!https:)([^)#]+)\)", document.read_text()):
+        assert (document.parent / path).exists(), path
+
+
+def test_the_log_lists_every_entry_by_its_date_and_title() -> None:
+    listed = re.findall(r"^- (\S+) · \[(.+)\]\((.+)\)$", (ROOT / "LOG.md").read_text(), flags=re.MULTILINE)
+    assert {path for _, _, path in listed} == {f"docs/log/{entry.name}" for entry in (ROOT / "docs/log").iterdir()}
+    assert [date for date, _, _ in listed] == sorted(date for date, _, _ in listed)
+    for date, title, path in listed:
+        assert path.startswith(f"docs/log/{date}-")
+        assert (ROOT / path).read_text().startswith(f"# {title}\n\n{date}\n\n## Set-up\n")
 
 
 def test_python_of_the_readme_runs(home: Path) -> None:
@@ -98,7 +110,7 @@ def test_committed_records_are_whole_and_small() -> None:
 
 def test_nothing_speaks_of_a_machine() -> None:
     """No absolute machine paths in what is shipped."""
-    for file in [*ROOT.glob("*.md"), *(ROOT / "src").rglob("*.py"), *COMMITTED.rglob("*.json")]:
+    for file in [*DOCUMENTS, *(ROOT / "src").rglob("*.py"), *COMMITTED.rglob("*.json")]:
         assert not re.search(r"(^|[\s\"'(=])/(work|root|home|tmp)/", file.read_text()), file
 
 

@@ -7,13 +7,17 @@ from engram.claims import Claim, Measure
 from engram.claims.experiment import Experiment
 from engram.claims.ledger import Entry
 
+WHY = {
+    "birth.inside": "An explanation that nobody needs.",
+    "birth.outside": "b|c is <b>large</b> *because* of `it`.",
+}
 NASTY = 'It says <b>"1 & 2"</b> of | and *</script><script>document.title = "broken"</script>.'
 
 
 def entry(id: str, statement: str, source: str, *measures: Measure, **more: Any) -> Entry:
     claim = Claim(id, statement, source, measures) if measures else None
     module = ModuleType("of_a_test")
-    vars(module)["SOURCE"] = source
+    vars(module).update(SOURCE=source, WHY=WHY)
     return Entry(id, statement, Experiment(id, module, f"engram run {id}"), "quick", claim, **more)
 
 

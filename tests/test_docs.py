@@ -6,12 +6,13 @@ import pkgutil
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import engram
 from engram.claims.ledger import Index, ledger
-from engram.experiments import matching
+from engram.experiments import find, matching, names
 from engram.records import Record
 from engram.records.files import COMMITTED
 from engram.records.shelf import all_records
@@ -22,10 +23,22 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("document", ["README.md", "NOTATION.md", "LOG.md"])
-def test_every_path_in_a_document_exists(document: str) -> None:
-    for path in re.findall(r"\]\(([^)#]+)\)", (ROOT / document).read_text()):
-        assert (ROOT / path).exists(), path
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_every_path_in_a_document_exists(document: Path) -> None:
+    for path in re.findall(r"\]\((?!https:)([^)#]+)\)", document.read_text()):
+        assert (document.parent / path).exists(), path
+
+
+def test_the_log_lists_every_entry_by_its_date_and_title() -> None:
+    listed = re.findall(r"^- (\S+) · \[(.+)\]\((.+)\)$", (ROOT / "LOG.md").read_text(), flags=re.MULTILINE)
+    assert {path for _, _, path in listed} == {f"docs/log/{entry.name}" for entry in (ROOT / "docs/log").iterdir()}
+    assert [date for date, _, _ in listed] == sorted(date for date, _, _ in listed)
+    for date, title, path in listed:
+        assert path.startswith(f"docs/log/{date}-")
+        assert (ROOT / path).read_text().startswith(f"# {title}\n\n{date}\n\n## Set-up\n")
 
 
 def test_python_of_the_readme_runs(home: Path) -> None:
@@ -61,13 +74,26 @@ def test_doctests() -> None:
     assert sum(result.failed for result in results) == 0
 
 
-def test_ledgers_are_generated_from_committed_records() -> None:
-    """Both files are those of `make ledger`, to the byte."""
+@pytest.fixture(scope="module")
+def committed() -> list[dict[str, Any]]:
+    """Every claim, decided by the committed records."""
     index = Index.of([COMMITTED])
     assert index.unreadable == ()
-    claims = [entry.to_json() for entry in ledger(matching(()), index)]
-    assert (ROOT / "LEDGER.md").read_text() == markdown(claims)
-    html = page(claims, "the committed records", "engram ledger --html FILE --committed")
+    return [entry.to_json() for entry in ledger(matching(()), index)]
+
+
+def test_every_disagreement_is_explained(committed: list[dict[str, Any]]) -> None:
+    """With a control that shows the code is right; and nothing else is."""
+    disagree = {claim["id"]: claim["why"] for claim in committed if claim["verdict"] == "disagrees"}
+    assert {id for id, why in disagree.items() if "Control" not in (why or "")} == set()
+    explained = {id for name in names() for id in find(name).explanations}
+    assert explained == set(disagree)
+
+
+def test_ledgers_are_generated_from_committed_records(committed: list[dict[str, Any]]) -> None:
+    """Both files are those of `make ledger`, to the byte."""
+    assert (ROOT / "LEDGER.md").read_text() == markdown(committed)
+    html = page(committed, "the committed records", "engram ledger --html FILE --committed")
     assert (ROOT / "docs/ledger.html").read_text() == html
 
 
@@ -84,5 +110,12 @@ def test_committed_records_are_whole_and_small() -> None:
 
 def test_nothing_speaks_of_a_machine() -> None:
     """No absolute machine paths in what is shipped."""
-    for file in [*ROOT.glob("*.md"), *(ROOT / "src").rglob("*.py"), *COMMITTED.rglob("*.json")]:
+    for file in [*DOCUMENTS, *(ROOT / "src").rglob("*.py"), *COMMITTED.rglob("*.json")]:
         assert not re.search(r"(^|[\s\"'(=])/(work|root|home|tmp)/", file.read_text()), file
+
+
+def test_one_version_everywhere() -> None:
+    """The package, its metadata, the citation and the newest entry of the changelog name the same version."""
+    said = {"pyproject.toml": r'^version = "(.+)"', "CITATION.cff": r"^version: (.+)", "CHANGELOG.md": r"^## \[(.+?)\]"}
+    found = {file: re.search(mark, (ROOT / file).read_text(), flags=re.MULTILINE) for file, mark in said.items()}
+    assert {file: match and match[1] for file, match in found.items()} == dict.fromkeys(said, engram.__version__)

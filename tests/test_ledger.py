@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claims import CLAIMS
+from claims import CLAIMS, WHY
 from engram import api
 from engram.claims.ledger import OTHER, PAPERS, TALKS, Entry, Index, missing_specs, paper_of
 from engram.cli.main import main
@@ -50,7 +50,22 @@ def test_each_claim_has_one_state_and_says_why() -> None:
         assert html.count(said) == text.count(said) == 1
     for claim in CLAIMS:
         assert f'id="{claim["id"]}" data-paper="{claim["paper"]}" data-state="{state(claim)}"' in html
-        assert f"### `{claim['id']}`: {state(claim)}\n" in text
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{claim['id']}` |")]
+        assert state(claim) in row.rpartition(" | ")[2]
+
+
+def test_a_disagreement_is_shown_in_full_with_its_explanation() -> None:
+    """An explanation belongs to a disagreement: a claim that agrees has none."""
+    html, text = page(CLAIMS), markdown(CLAIMS)
+    assert {claim["id"]: claim["why"] for claim in CLAIMS if claim["why"]} == {"birth.outside": WHY["birth.outside"]}
+    assert html.count("Why it disagrees.</b> b|c is &lt;b&gt;large&lt;/b&gt; *because* of `it`.") == 1
+    full = text.partition("\n## Disagreements\n")[2]
+    assert re.findall(r"^### (.*)$", text, flags=re.MULTILINE) == ["`birth.outside`"]
+    assert r"b\|c is \<b>large\</b> \*because\* of \`it\`." in full
+    assert full.count("\n| ") == 2 + 2  # head, rule, and both measures
+    assert "(#birthoutside)" in text
+    assert "Not explained yet." in markdown([claim | {"why": None} for claim in CLAIMS])
+    assert markdown(CLAIMS[:1]).endswith("## Disagreements\n\nNone.\n")
 
 
 def test_page_is_one_file_without_addresses_or_clock() -> None:

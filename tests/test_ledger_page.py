@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from claims import CLAIMS, NASTY
+from claims import CLAIMS, NASTY, WHY
 from engram.show.claims import STATES
 from engram.show.ledger_page import page
 
@@ -91,6 +91,7 @@ def test_text_is_shown_as_text_and_an_open_claim_tells_all(opened: Opened) -> No
         ["a", "", "> 0", "0.5", "0.4804 … 0.5196", "5", "agrees"],
         ["b|c", "", "< 1", "2", "1.98 … 2.02", "5", "disagrees"],
     ]
+    assert tab.locator(".why:visible").inner_text() == f"Why it disagrees. {WHY['birth.outside']}"
     assert "engram run birth.outside --scale quick --seeds 5" in tab.locator(".inside:visible").inner_text()
 
 
@@ -170,7 +171,7 @@ def test_light_and_dark_wide_and_narrow_are_legible(opened: Opened, scheme: str,
     """Contrast of text on a card at least 4.5; nothing sticks out; each verdict has its word and its own shape."""
     tab = opened(width=width, color_scheme=scheme)
     tab.get_by_role("button", name="open all").click()
-    text = ", ".join(f".cards {part}" for part in (".verdict", ".meta", ".sentence", "dt", "dd"))
+    text = ", ".join(f".cards {part}" for part in (".verdict", ".meta", ".sentence", ".why", "dt", "dd"))
     assert min(tab.locator(text).evaluate_all(CONTRAST)) >= 4.5
     dark = tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
     assert dark == (scheme == "dark")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engram.tasks import Association, Batch, Bigram
     from engram.values import Value, generator
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _HOME = {
     "engram.api": ("run", "load"),
     "engram.learning": ("SGD", "Adam", "FullBatch", "Plan"),

@@ -13,7 +13,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Measure:
-    """A number, its 95 % interval, and the open band it must lie in; LOG.md names bands that were set after a look."""
+    """A number, its 95 % interval, and the open band it must lie in; docs/log names bands set after a look."""
 
     name: str
     low: float

@@ -81,6 +81,11 @@ class Experiment:
         return getattr(self.module, "CLAIMS", {})
 
     @property
+    def explanations(self) -> dict[str, str]:
+        """Claim id → why measurement disagrees, and the control that shows the code is right (WHY in its file)."""
+        return getattr(self.module, "WHY", {})
+
+    @property
     def source(self) -> str | None:
         """Where the sentences stand."""
         return getattr(self.module, "SOURCE", None)

@@ -90,6 +90,7 @@ class Entry:
             "diverged": list(self.diverged),
             "settings": self.settings,
             "measures": [_measure_json(measure) for measure in self.claim.measures] if self.claim else [],
+            "why": self.experiment.explanations.get(self.id) if self.verdict == "disagrees" else None,
             "command": self.command,
         }
 

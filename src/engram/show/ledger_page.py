@@ -41,10 +41,12 @@ def _head(claims: Sequence[dict[str, Any]]) -> str:
     example = {"predicted": (0.0, 1.0), "interval": (0.55, 0.95), "measured": 0.75}
     return (
         "<h1>Ledger</h1>\n"
-        '<p class="lead">Sentences of papers made checkable. Each has a band in which its numbers must lie and '
-        "is decided from records. LOG.md names the bands and forms that were set after a first look at numbers.</p>\n"
-        f'<p class="legend">{plot(example)}<span>shaded: the predicted band; line: 95 % interval; dot: measured. '
-        "A claim agrees when every interval lies inside its band, disagrees when one lies outside.</span></p>\n"
+        '<p class="lead">Sentences of papers made checkable. Each has a band in which its numbers must lie, and '
+        "records decide whether they do. The log (docs/log) names the bands and forms that were set after a first "
+        "look at the numbers.</p>\n"
+        f'<p class="legend">{plot(example)}<span>Shaded: the predicted band; line: the 95 % interval; dot: the '
+        "measured value. A claim agrees if every interval lies inside its band, and disagrees if one lies "
+        "outside.</span></p>\n"
         f"{'' if claims else '<p>No claims.</p>'}"
     )
 
@@ -82,6 +84,7 @@ def _counted(counts: dict[str, int]) -> str:
 def _claim(claim: dict[str, Any]) -> str:
     said, id = state(claim), escape(claim["id"])
     inside = [f'<p class="remark">{escape(sentence)}</p>' for sentence in remarks(claim)]
+    inside += [f'<p class="why"><b>Why it disagrees.</b> {escape(claim["why"])}</p>\n'] if claim["why"] else []
     inside += [_measures(claim["measures"])] if claim["measures"] else []
     return (
         f'<details class="claim" id="{id}" data-paper="{escape(claim["paper"])}" data-state="{said}">\n'

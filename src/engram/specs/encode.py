@@ -20,7 +20,7 @@ from engram.values import Value, class_named
 Code = Mapping[str, bytes]
 TAGS = ("class", "file", "sha256_of_file", "revision")
 OF_A_UNION = re.compile(r"(tuple|literal|list|dict)\[|function-")  # how pydantic tags a member of a union
-EXPERIMENT_PARTS = ("specs", "claims", "figure")  # what a user's file may change without changing any number
+EXPERIMENT_PARTS = {"specs", "claims", "figure", "table", "CLAIMS", "SOURCE", "TIMES", "WHY"}  # change no number
 
 
 def encode(value: Any, defaults: bool = True) -> Any:
@@ -159,18 +159,24 @@ def refuse_if_unreadable(value: Value) -> None:
 
 
 def code_digest(content: bytes) -> str:
-    """SHA-256 of what can change numbers: comments, layout, docstring, specs, claims and figure are left out.
+    """SHA-256 of what can change numbers: comments, layout, docstring and the parts of an experiment are left out.
 
     Taken over tokens, because the dump of a syntax tree differs between versions of Python.
     """
     body = ast.parse(content).body
-    left_out = [node for node in body if getattr(node, "name", None) in EXPERIMENT_PARTS]
+    left_out = [node for node in body if _names(node) & EXPERIMENT_PARTS]
     left_out += [node for node in body[:1] if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
     lines = {line for node in left_out for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
     layout = (tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.INDENT)
     tokens = tokenize.tokenize(io.BytesIO(content).readline)
     kept = [token.string for token in tokens if token.start[0] not in lines and token.type not in layout]
     return hashlib.sha256("\0".join(filter(str.strip, kept)).encode()).hexdigest()
+
+
+def _names(node: ast.stmt) -> set[str]:
+    """What a statement of a module defines."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return {getattr(node, "name", ""), *(target.id for target in targets if isinstance(target, ast.Name))}
 
 
 def load_file(path: Path) -> ModuleType:

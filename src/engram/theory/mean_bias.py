@@ -1,4 +1,6 @@
-r"""How wide a head must be to find a planted mark after one step on its attention (derived in LOG.md).
+r"""How wide a head must be to find a planted mark after one step on its attention.
+
+Derived in docs/log/2026-11-16-planted-token.md.
 
 In w the mark has 1/(NT²), and e_z · w has noise with standard deviation σ over tokens, because labels come unequally
 often and all inputs have a common part:

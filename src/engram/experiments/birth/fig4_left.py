@@ -30,6 +30,23 @@ CLAIMS = {
     MATCHED: "Random triggers are slower than fixed ones that are asked as often in a sequence.",
     FEWER: "With fixed triggers too, a single one is learned more slowly than five.",
 }
+WHY = {
+    MATCHED: (
+        "What looks like an effect of randomness is one of rarity: random triggers are slower than the five most "
+        "frequent tokens, but they are also asked less often. W_O2 must see many outputs, and rare fixed triggers "
+        "fill it most slowly (birth.slow-output-memory). The match is not exact: random triggers are asked at 26.4 of "
+        "128 positions, ranks 6–10 at 22.7; if the steps went inversely with the questions, this would account for "
+        "−0.15 of the log ratio, and the whole interval lies below that. Control: the same reading agrees that fewer "
+        "random triggers and rarer fixed ones are slower (birth.data-slows)."
+    ),
+    FEWER: (
+        "The single fixed trigger is the space, the most frequent token. It is asked at 18.9 of 128 positions, the "
+        "five most frequent tokens together at 34.6, so that it is asked 2.7 times as often as one of the five, and "
+        "W_K2 needs one row instead of five. Whether these two are the cause has not been tested separately. Control: "
+        "the same reading finds the slowdown where a single trigger is also a rare one, at 7.4 positions (K=1 random "
+        "in birth.data-slows)."
+    ),
+}
 SEEDS = {"quick": 6}  # ratios close to one differ from seed to seed
 OWN = {MATCHED: ("K=5 random", "K=5 fixed, ranks 6–10"), FEWER: ("K=1 fixed, most frequent", "K=5 fixed, ranks 1–5")}
 HALF = "log of steps to half of the first loss in context"

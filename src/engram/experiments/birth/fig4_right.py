@@ -25,6 +25,16 @@ CLAIMS = {
     "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",
     "birth.preference": "The model prefers the induction head, unless its token is a top one of the bigram.",
 }
+WHY = {
+    "birth.preference": (
+        "The first half of the sentence agrees; the second, read literally, does not. Where the head attends to a "
+        "token that is not the bigram's favourite, the model predicts this token in half of the cases, whether it is "
+        "likely under the bigram (0.51) or not (0.50). The favourite is predicted a little more often where the "
+        "head's token is likely (0.39 against 0.33), but still less often than the head's token. Control: on an "
+        "example worked out by hand and on planted weights the probe reports what was planted, and on random weights "
+        "it reports chance (tests/test_edges.py)."
+    ),
+}
 SEEDS = {"quick": 6}  # rates differ from seed to seed
 PLACES = {"unlikely": "none of the three likeliest under π_b", "likely": "second or third under π_b"}
 

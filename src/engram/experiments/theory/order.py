@@ -24,6 +24,15 @@ CLAIMS = {
     "theory.order-matters": "From zero a step that comes too soon writes nothing, from random values chance.",
     "theory.order-gap": "From random values a memory that came too soon is recalled far less than in the right order.",
 }
+WHY = {
+    "theory.order-matters": (
+        "What a step writes too soon is not noise. A random W_K2 has a random sign, so W_K1 is written as a whole or "
+        "against itself, and in the mean over embeddings W_K2 written too soon is recalled in 0.16 of the cases, "
+        "where chance is 0.06: above chance, but far from the 0.99 of the right order (theory.order-gap). Five "
+        "further seeds, drawn after the band had been fixed, said the same. Control: from zero the same code writes "
+        "exactly nothing too soon, and in the right order it recalls all three memories."
+    ),
+}
 SIZES = {
     "smoke": {"N": 8, "T": 6, "d": 32, "n": 100},
     "quick": {"N": 16, "T": 10, "d": 256, "n": 1000},

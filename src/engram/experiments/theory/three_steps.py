@@ -33,6 +33,22 @@ CLAIMS = {
     "theory.three-steps": "Then all memories are recalled, and with sharp keys all answers are right.",
     "theory.three-steps-later": "With sharp keys all answers are right unless the trigger stands first.",
 }
+WHY = {
+    "theory.step3-factor": (
+        "An erratum of Appendix B.3. The term C keeps t_q = t−1 only; but how often the label occurs does not depend "
+        "on t_q, so all t_q ≤ t stay, and for uniform t_q they cancel: C = 0 for t < T−1, where the paper has P(t_q = "
+        "t−1)/T. The factor is therefore 1/T, larger by 1/(T−1), which is 14 % at T = 8. It is harmless, since A "
+        "decides which position is recalled. Control: with the factor 1/T the computed step agrees to seven digits "
+        "(theory.step3)."
+    ),
+    "theory.three-steps": (
+        "All memories are recalled, but the answers are wrong for a trigger that stands first, one sequence in six at "
+        "T = 8. Position 1 can read only itself, so with sharp keys it looks like a successor of the trigger; layer 2 "
+        "attends to both, and q ties with o. The construction of Eq. 7 has the same tie, so it comes from the "
+        "architecture and not from the steps. Control: without these sequences every answer is right "
+        "(theory.three-steps-later)."
+    ),
+}
 SEEDS = {"quick": 1, "paper": 1}  # exact: a seed changes nothing
 SIZES = {"smoke": {"N": 20, "T": 6}, "quick": {"N": 1000, "T": 8}, "paper": {"N": 1000, "T": 9}}
 Pairs = Literal["distinct", "natural"]

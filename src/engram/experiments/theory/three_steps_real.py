@@ -23,6 +23,15 @@ SOURCE = "Birth of a Transformer, Theorem 3 (outside its setting)"
 CLAIMS = {
     "theory.three-steps-real": "On the real bigram task, too, three steps write all memories of the induction head.",
 }
+WHY = {
+    "theory.three-steps-real": (
+        "The sentence is ours; the theorem does not promise it. In the whole residual stream W_K1 has a gradient at "
+        "zero even without W_O2 and W_K2, because what layer 1 writes is also read by the logits and as a value, and "
+        "random embeddings interfere: with orthonormal ones the same estimate recalls all of W_O2. A single trigger "
+        "instead of five does not help. Control: on the theorem's own data and architecture, with random embeddings "
+        "of the same width and as many sequences, all three memories are recalled."
+    ),
+}
 WIDTHS = {"smoke": (16, 32), "quick": (128, 512, 1024), "paper": (128, 512, 1024, 2048)}
 SAMPLES = {"smoke": (8, 16), "quick": (256, 2048), "paper": (256, 2048, 16384)}
 LENGTH = {"smoke": 24, "quick": 128, "paper": 256}

@@ -19,7 +19,8 @@ from engram.runner.execute import execute
 from engram.show.save import drawn_data
 from engram.specs.spec import run_id
 
-MINE = Path(__file__).parent.parent / "examples" / "mine.py"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+MINE = EXAMPLES / "own_task.py"
 GOLDEN = Path(__file__).parent / "golden_birth_joint.jsonl"
 
 

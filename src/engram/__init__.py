@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engram.api import load, run
     from engram.claims import Claim, Measure
+    from engram.embeddings import directions
     from engram.errors import EngramError
     from engram.learning import SGD, Adam, FullBatch, Plan
     from engram.memory import Hopfield, Linear
-    from engram.models import Simplified
+    from engram.memory.stored import Labels, Stored
+    from engram.models import Simplified, Transformer
+    from engram.probes.probe import Look, Probe
     from engram.records import Record
     from engram.specs import Check, Search, Train
     from engram.tasks import Association, Batch, Bigram
+    from engram.tasks.batch import marks_of
     from engram.values import Value, generator
 
 __version__ = "0.2.0"
@@ -26,17 +30,47 @@ _HOME = {
     "engram.api": ("run", "load"),
     "engram.learning": ("SGD", "Adam", "FullBatch", "Plan"),
     "engram.memory": ("Hopfield", "Linear"),
-    "engram.models": ("Simplified",),
+    "engram.memory.stored": ("Labels", "Stored"),
+    "engram.models": ("Simplified", "Transformer"),
+    "engram.probes.probe": ("Look", "Probe"),
     "engram.claims": ("Claim", "Measure"),
     "engram.records": ("Record",),
     "engram.specs": ("Check", "Search", "Train"),
     "engram.tasks": ("Association", "Batch", "Bigram"),
+    "engram.tasks.batch": ("marks_of",),
+    "engram.embeddings": ("directions",),
     "engram.errors": ("EngramError",),
     "engram.values": ("Value", "generator"),
 }
 __all__ = [
-    "SGD", "Adam", "Association", "Batch", "Bigram", "Check", "Claim", "EngramError", "FullBatch", "Hopfield", "Linear",
-    "Measure", "Plan", "Record", "Search", "Simplified", "Train", "Value", "generator", "load", "run",
+    "SGD",
+    "Adam",
+    "Association",
+    "Batch",
+    "Bigram",
+    "Check",
+    "Claim",
+    "EngramError",
+    "FullBatch",
+    "Hopfield",
+    "Labels",
+    "Linear",
+    "Look",
+    "Measure",
+    "Plan",
+    "Probe",
+    "Record",
+    "Search",
+    "Simplified",
+    "Stored",
+    "Train",
+    "Transformer",
+    "Value",
+    "directions",
+    "generator",
+    "load",
+    "marks_of",
+    "run",
 ]  # fmt: skip
 
 

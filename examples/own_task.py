@@ -1,6 +1,6 @@
 """A task of one's own: a random word, again and again. Does the same model learn to look back?
 
-engram run ./mine.py --seeds 5
+engram run ./own_task.py --seeds 5
 """
 
 import numpy as np

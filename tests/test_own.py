@@ -1,0 +1,80 @@
+"""Every file of examples/ runs, and what it shows is there: a task, a model with its memory, a probe, a claim."""
+
+from pathlib import Path
+
+import pytest
+
+from engram import Linear, api
+from engram.lab.pictures import catalogue
+from engram.learning import Plan
+from engram.models import Simplified
+from engram.probes.probe import known_probes
+from engram.show.gallery import gallery
+from engram.show.report import report
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+def test_every_example_runs_and_resumes_from_its_record_alone(file: Path, home: Path) -> None:
+    result = api.run(str(file), scale="smoke", seeds=2)
+    assert result.notes == []
+    assert len(result.figures) >= 4
+    for record in result.records:
+        assert list(record.code) == [file.name] or record.code == {}
+        assert api.recheck(record)["ok"]
+    assert file.read_text().startswith('"""')
+    assert f"engram run ./{file.name}" in file.read_text()
+
+
+def test_a_model_of_ones_own_is_read_like_any_other(home: Path) -> None:
+    (record,) = api.run(str(EXAMPLES / "own_model.py"), scale="smoke").records
+    (memory,) = record.memories()
+    assert "kl.W" in record.columns
+    assert [picture.name for picture in gallery(record)] == ["curves", "memories"]
+    assert catalogue(record.train)[0]["name"] == "memory:W"
+    assert Linear.of(memory).truncate(rank=2).W.shape == (128, 128)
+
+
+def test_a_probe_of_ones_own_is_in_rows_and_report(home: Path) -> None:
+    (record,) = api.run(str(EXAMPLES / "own_probe.py"), scale="smoke").records
+    assert [("entropy.global" in row) for row in record.rows] == [step % 5 == 0 or step == 12 for step in range(13)]
+    assert record.rows[0]["entropy.global"] > 0
+    page = report("mine", [(record, gallery(record))], [])
+    assert "Certainty" in page  # in the Spec
+
+
+def own(text: str, path: Path) -> Path:
+    path.write_text((EXAMPLES / "own_probe.py").read_text() + text)
+    return path
+
+
+WRONG = {
+    "columns": ('\n\nCertainty.measure = lambda self, look: {"loss": 0.0}\n', "'loss' is not a column of this probe"),
+    "undeclared": ('\n\nCertainty.columns = ()\n', "must be an engram.Probe that says how its columns begin"),
+    "suits": (
+        '\n\nCertainty.missing = lambda self, task, model: "three layers"\n', "'Certainty' needs three layers",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_probe_is_told(kind: str, home: Path, tmp_path: Path) -> None:
+    text, says = WRONG[kind]
+    with pytest.raises(Exception, match=says):
+        api.run(str(own(text, tmp_path / "wrong.py")), scale="smoke")
+
+
+def test_what_is_no_probe_is_told() -> None:
+    plan = Plan.model_fields["probes"]
+    assert plan.default == ()
+    with pytest.raises(Exception, match=r"plan.probes: Simplified must be an engram.Probe"):
+        api.run(str(EXAMPLES / "own_probe.py"), scale="smoke", settings={"plan.probes": (Simplified(d=4),)})
+
+
+def test_built_in_probes_declare_what_they_measure() -> None:
+    """Each says how its columns begin, and either when every training has it or by which name a plan asks for it."""
+    for kind in known_probes():
+        assert kind.columns, kind
+        assert (kind.rhythm is None) != (kind.called is None), kind
+        assert kind.__doc__, kind

@@ -65,6 +65,15 @@ def test_committed_records_keep_their_ids() -> None:
     assert all(run_id(record.spec) == record.id for record in records if not record.stale)
 
 
+def test_checks_that_became_typed_are_listed_with_both_ids() -> None:
+    """Their arguments are words and numbers now; the records were made again, with the same rows."""
+    lines = (ROOT / "tests/renamed_records.csv").read_text().splitlines()[1:]
+    old, new = zip(*(line.split(",") for line in lines), strict=True)
+    assert len(set(old)) == len(set(new)) == 364
+    assert set(new) <= set(IDS)
+    assert not set(old) & set(IDS)
+
+
 MOVED = {  # a task, a model, a plan, a Spec, laws of both kinds
     "tasks.bigram": "tasks.letters",
     "models.simplified": "models.two_heads",

@@ -15,33 +15,27 @@ from torch import Tensor
 from engram.models import Trace, Weights
 from engram.models.trace import Architecture
 from engram.probes.edges import successor_edges
-from engram.probes.probe import END_SEQUENCES, Look, Probe, no_induction_head, tensor_of
-from engram.tasks import Batch, Bigram, Task
+from engram.probes.probe import END_SEQUENCES, InductionProbe, Look, tensor_of
+from engram.tasks import Batch, Bigram
 
 TOP = 3  # a global prediction: among the three likeliest successors under π_b
 
 
-class Attribution(Probe, name="probes.attribution.Attribution"):
+class Attribution(InductionProbe, name="probes.attribution.Attribution"):
     """How much of the right answer each part of the model gives."""
 
     columns: ClassVar = ("attribution.",)
     called: ClassVar = "attribution"
 
-    def missing(self, task: Task, model: Architecture) -> str | None:
-        return no_induction_head(task, model)
-
     def measure(self, look: Look) -> dict[str, float]:
         return shares(look.model, look.w, look.unseen(END_SEQUENCES))
 
 
-class Preference(Probe, name="probes.attribution.Preference"):
+class Preference(InductionProbe, name="probes.attribution.Preference"):
     """Whom the model believes when the induction head and the bigram disagree."""
 
     columns: ClassVar = ("preference.",)
     called: ClassVar = "preference"
-
-    def missing(self, task: Task, model: Architecture) -> str | None:
-        return no_induction_head(task, model)
 
     def measure(self, look: Look) -> dict[str, float]:
         assert isinstance(look.task, Bigram)

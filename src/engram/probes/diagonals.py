@@ -10,21 +10,17 @@ from scipy.stats import spearmanr
 
 from engram.memory.stored import Stored
 from engram.models.memories import memories_of
-from engram.models.trace import Architecture
-from engram.probes.probe import Look, Probe, no_induction_head
-from engram.tasks import Bigram, Task
+from engram.probes.probe import InductionProbe, Look
+from engram.tasks import Bigram
 
 Strengths = Float[np.ndarray, " n"]
 
 
-class Diagonals(Probe, name="probes.diagonals.Diagonals"):
+class Diagonals(InductionProbe, name="probes.diagonals.Diagonals"):
     """Rank correlations of what was learned with what is seen more often, and how unevenly each memory is filled."""
 
     columns: ClassVar = ("diagonal.",)
     called: ClassVar = "diagonals"
-
-    def missing(self, task: Task, model: Architecture) -> str | None:
-        return no_induction_head(task, model)
 
     def measure(self, look: Look) -> dict[str, float]:
         assert isinstance(look.task, Bigram)

@@ -11,41 +11,35 @@ from torch import Tensor
 from engram.models import Trace, Transformer, Weights
 from engram.models.trace import Architecture, Head
 from engram.models.transformer import Blocked
-from engram.probes.probe import END_SEQUENCES, Look, Probe, no_induction_head
+from engram.probes.probe import END_SEQUENCES, InductionProbe, Look
 from engram.tasks import Batch, Task
 
 Edges = Bool[Tensor, "B T k"]
 
 
-class Masses(Probe, name="probes.edges.Masses"):
+class Masses(InductionProbe, name="probes.edges.Masses"):
     """Attention on the edges of the circuit, beside chance."""
 
     columns: ClassVar = ("mass.",)
     called: ClassVar = "masses"
-
-    def missing(self, task: Task, model: Architecture) -> str | None:
-        return no_induction_head(task, model)
 
     def measure(self, look: Look) -> dict[str, float]:
         batch = look.unseen(END_SEQUENCES)
         return masses(look.forward(batch), batch)
 
 
-class PreviousMasses(Probe, name="probes.edges.PreviousMasses"):
+class PreviousMasses(InductionProbe, name="probes.edges.PreviousMasses"):
     """Attention of layer 1 on the position before, after triggers and elsewhere."""
 
     columns: ClassVar = ("mass.previous.",)
     called: ClassVar = "previous_masses"
-
-    def missing(self, task: Task, model: Architecture) -> str | None:
-        return no_induction_head(task, model)
 
     def measure(self, look: Look) -> dict[str, float]:
         batch = look.unseen(END_SEQUENCES)
         return previous_masses(look.forward(batch), batch)
 
 
-class Effects(Probe, name="probes.edges.Effects"):
+class Effects(InductionProbe, name="probes.edges.Effects"):
     """What a head, or a layer, loses without the edges of the circuit."""
 
     columns: ClassVar = ("effect.",)
@@ -54,7 +48,7 @@ class Effects(Probe, name="probes.edges.Effects"):
     def missing(self, task: Task, model: Architecture) -> str | None:
         blockable = "blocked" in signature(model.forward).parameters
         other = None if blockable else "a Transformer, or another model whose heads can be blocked edge by edge"
-        return no_induction_head(task, model) or other
+        return super().missing(task, model) or other
 
     def measure(self, look: Look) -> dict[str, float]:
         assert isinstance(look.model, Transformer)

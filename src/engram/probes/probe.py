@@ -82,7 +82,8 @@ class Probe(Value):
 def known_probes() -> Iterator[type[Probe]]:
     """Every probe that comes with Engram, in the order of their names."""
     import_room("probes")
-    return iter(sorted((kind for kind in Probe.__subclasses__() if kind.stable_name), key=lambda kind: kind.__name__))
+    found = (kind for base in (Probe, InductionProbe) for kind in base.__subclasses__() if kind.stable_name)
+    return iter(sorted(found, key=lambda kind: kind.__name__))
 
 
 def probes_by_name() -> dict[str, type[Probe]]:
@@ -90,11 +91,12 @@ def probes_by_name() -> dict[str, type[Probe]]:
     return {kind.called: kind for kind in known_probes() if kind.called}
 
 
-def no_induction_head(task: Task, model: Architecture) -> str | None:
-    """What a probe of an induction head on the bigram task misses."""
-    if isinstance(task, Bigram) and two_layers(model):
-        return None
-    return "the task Bigram and a model with two layers of attention"
+class InductionProbe(Probe):
+    """A probe of an induction head on the bigram task."""
+
+    def missing(self, task: Task, model: Architecture) -> str | None:
+        suits = isinstance(task, Bigram) and two_layers(model)
+        return None if suits else "the task Bigram and a model with two layers of attention"
 
 
 def tensor_of(tokens: Int[np.ndarray, "B T"], w: Weights) -> Int[Tensor, "B T"]:

@@ -26,8 +26,8 @@ SEQUENCES = {"smoke": 8, "quick": 500, "paper": 2000}
 
 
 def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | int, list[Check]]:
-    law, draws = "bigram.floor_levels", SEQUENCES[scale]
-    floors = {K: [Check(law=law, sizes={"K": K}, draws=draws, seed=seed) for seed in seeds] for K in TRIGGERS}
+    law, draws, length = "bigram.floor_levels", SEQUENCES[scale], {"T": 32} if scale == "smoke" else {}
+    floors = {K: [Check(law=law, sizes={"K": K} | length, draws=draws, seed=seed) for seed in seeds] for K in TRIGGERS}
     return {"text": [TEXT], **floors}
 
 

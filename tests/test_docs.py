@@ -119,3 +119,10 @@ def test_one_version_everywhere() -> None:
     said = {"pyproject.toml": r'^version = "(.+)"', "CITATION.cff": r"^version: (.+)", "CHANGELOG.md": r"^## \[(.+?)\]"}
     found = {file: re.search(mark, (ROOT / file).read_text(), flags=re.MULTILINE) for file, mark in said.items()}
     assert {file: match and match[1] for file, match in found.items()} == dict.fromkeys(said, engram.__version__)
+
+
+def test_no_room_hides_a_name_of_the_package() -> None:
+    """A folder engram/run would hide engram.run as soon as anything imports it."""
+    rooms = {info.name for info in pkgutil.iter_modules(engram.__path__)}
+    assert not rooms & set(engram.__all__)
+    assert all(hasattr(engram, name) for name in engram.__all__)

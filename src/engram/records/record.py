@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from engram.specs.encode import Code, decode, encode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
 from engram.specs.steering import muted
 from engram.values import Value
+
+Kind = TypeVar("Kind", Train, Check, Search)
 
 
 @dataclass(frozen=True)
@@ -58,22 +60,22 @@ class Record:
     @property
     def train(self) -> Train:
         """The Spec of a record that must be a training."""
-        if not isinstance(self.spec, Train):
-            raise EngramError(f"record {self.id} is no training; `engram runs show {self.id}` tells what it is")
-        return self.spec
+        return self._spec_as(Train)
 
     @property
     def check(self) -> Check:
         """The Spec of a record that must be a Check."""
-        if not isinstance(self.spec, Check):
-            raise EngramError(f"record {self.id} is no Check; `engram runs show {self.id}` tells what it is")
-        return self.spec
+        return self._spec_as(Check)
 
     @property
     def search(self) -> Search:
         """The Spec of a record that must be a Search."""
-        if not isinstance(self.spec, Search):
-            raise EngramError(f"record {self.id} is no Search; `engram runs show {self.id}` tells what it is")
+        return self._spec_as(Search)
+
+    def _spec_as(self, kind: type[Kind]) -> Kind:
+        if not isinstance(self.spec, kind):
+            what = f"a {type(self.spec).__name__}, not a {kind.__name__}"
+            raise EngramError(f"record {self.id} is {what}; `engram runs show {self.id}` says what it is")
         return self.spec
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Page, expect
 
 from engram.records import Record
 from lab import SEEDS, SMALL, Served
@@ -128,27 +128,58 @@ def test_scrubbing_while_it_runs_moves_nothing_else(page: Page) -> None:
     wait(lambda: int(scrubber.input_value()) > 60)
 
 
+def middle_of(box: FloatRect | None) -> tuple[float, float]:
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def pause(page: Page) -> None:
+    """Until it has taken its last step and the page knows."""
+    page.get_by_test_id("pause").click()
+    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "paused", timeout=20_000)
+
+
 def test_the_mouse_is_where_the_thumb_is(page: Page) -> None:
     run = start(page)
     wait(lambda: steps(page, run) > 60)
-    page.get_by_test_id("pause").click()
-    track, thumb, scrubber = page.locator(".track"), page.locator(".thumb"), page.get_by_test_id("scrubber")
-    box = track.bounding_box()
+    pause(page)
+    thumb, scrubber = page.locator(".thumb"), page.get_by_test_id("scrubber")
+    box = page.locator(".track").bounding_box()
     assert box is not None
     page.mouse.click(box["x"], box["y"] + box["height"] / 3)
     expect(scrubber).to_have_value("0")
     scrubber.fill("37")
     for _ in range(2):
-        at = thumb.bounding_box()
-        assert at is not None
-        page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+        page.mouse.click(*middle_of(thumb.bounding_box()))
         expect(scrubber).to_have_value("37")
+
+
+def test_a_run_that_grows_moves_nothing_under_the_mouse(page: Page) -> None:
+    """The track ends at a round number that grows with the run, but not while a hand is there."""
+    run = start(page, **{"plan.steps": 20_000, "plan.batch": 4})
+    wait(lambda: steps(page, run) > 5)
+    pause(page)
+    scrubber = page.get_by_test_id("scrubber")
+    scrubber.fill("5")
+    x, y = middle_of(page.locator(".thumb").bounding_box())
+    page.mouse.move(x, y)
+    page.mouse.down()
+    reach = int(scrubber.get_attribute("max") or 0)
+    page.keyboard.press("Space")  # it goes on
+    wait(lambda: steps(page, run) > reach + 5)
+    page.mouse.move(x + 1, y)
+    page.mouse.move(x, y)
+    expect(scrubber).to_have_value("5")
+    expect(scrubber).to_have_attribute("max", str(reach))
+    page.mouse.up()
+    page.mouse.move(0, 0)
+    expect(scrubber).not_to_have_attribute("max", str(reach))
 
 
 def test_an_own_sequence_and_a_head_that_is_taken_away(page: Page) -> None:
     run = start(page)
     wait(lambda: steps(page, run) > 5)
-    page.get_by_test_id("pause").click()
+    pause(page)
     page.get_by_test_id("sequence-input").fill("to be or to b")
     table = page.get_by_test_id("predictions")
     page.get_by_test_id("attention:2.1").scroll_into_view_if_needed()

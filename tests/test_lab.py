@@ -126,10 +126,11 @@ REFUSED = [
     ("truncate", {"matrix": "W_O2", "rank": -1}, "rank", "greater than or equal to 0"),
     ("noise", {"matrix": "W_O2"}, "size", "needs this field"),
     ("change", {"field": "task.K", "value": 1000}, "task.K", "needs more than"),
-    ("change", {"field": "model.d", "value": 8}, "field", "what can change here is"),
-    ("change", {"field": "task.corpus", "value": "/dev/zero"}, "field", "what can change here is"),
+    ("change", {"field": "model.d", "value": 8}, "field", "cannot change on the way"),
+    ("change", {"field": "task.corpus", "value": "/dev/zero"}, "field", "cannot change on the way"),
     ("ablate", {"layer": 3, "head": 1}, "head", "no head"),
     ("reset", {"matrix": "W_O2", "to": 9999}, "to", "are not stored; the nearest"),
+    ("melt", {"matrix": "W_O2"}, "kind", "no intervention 'melt'; allowed: freeze, unfreeze, reset"),
 ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, FloatRect, Page, expect
 
 from engram.records import Record
-from lab import SEEDS, SMALL, Served
+from lab import MINE, SCALE, SEEDS, SMALL, Served, own_run
 
 SLOW = {"plan.steps": 3000, "plan.batch": 16}
 
@@ -110,6 +110,52 @@ def test_freezing_forks_and_the_recall_stops(page: Page, lab: Served) -> None:
     expect(page.get_by_test_id(f"branch-{fork}")).to_contain_text("freeze W_O2")
     page.get_by_test_id(f"branch-{run}").click()
     expect(page.get_by_test_id("run-picker")).to_have_value(run)
+
+
+def test_an_intervention_that_the_page_has_never_heard_of(page: Page, lab: Served) -> None:
+    """The server says what it asks for: a choice, numbers, a switch."""
+    run = own_run(lab.home, MINE + SCALE)
+    page.goto(f"{lab.url}#run={run}")
+    page.reload()
+    page.get_by_test_id("go-on").click()
+    wait(lambda: steps(page, run) > 10)
+    pause(page)
+    page.get_by_test_id("intervention-kind").select_option("Scale a matrix")
+    expect(page.get_by_test_id("intervention-answer")).to_contain_text("multiplied by a factor")
+    expect(page.get_by_test_id("intervention-factor")).to_have_value("2")
+    page.get_by_test_id("intervention-factor").fill("-3")
+    page.get_by_test_id("intervention-apply").click()
+    expect(page.locator("label", has=page.get_by_test_id("intervention-factor"))).to_contain_text("greater than 0")
+    page.get_by_test_id("intervention-matrix").select_option("W_K2")
+    page.get_by_test_id("intervention-factor").fill("0.5")
+    page.get_by_test_id("intervention-sign").select_option("turned")
+    page.get_by_test_id("intervention-forget").check()
+    page.get_by_test_id("intervention-apply").click()
+    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    expect(page.get_by_test_id("events")).to_contain_text("scale W_K2 by 0.5")
+    (event,) = Record(lab.home / fork).train.events
+    assert event.model_dump(exclude={"step"}) == {
+        "matrix": "W_K2", "factor": 0.5, "times": 1, "sign": "turned", "forget": True
+    }  # fmt: skip
+
+
+def test_settings_have_the_values_of_the_run(page: Page, lab: Served) -> None:
+    """What is offered depends on what was chosen before; what is wrong stands beside the value."""
+    run = start(page)
+    wait(lambda: steps(page, run) > 5)
+    page.get_by_test_id("intervention-kind").select_option("change")
+    value = page.get_by_test_id("intervention-value")
+    expect(value).to_have_value("0.2")
+    page.get_by_test_id("intervention-field").select_option("task.K")
+    expect(value).to_have_value("3")
+    value.fill("1000")
+    page.get_by_test_id("intervention-apply").click()
+    expect(page.locator("label", has=value)).to_contain_text("needs more than")
+    page.get_by_test_id("intervention-field").select_option("task.triggers")
+    value.select_option("fixed")
+    page.get_by_test_id("intervention-apply").click()
+    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    assert [event.sentence for event in Record(lab.home / fork).train.events] == ["set task.triggers to fixed"]
 
 
 def test_scrubbing_while_it_runs_moves_nothing_else(page: Page) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 
 from engram.claims.readings import MEMORIES
 from engram.errors import EngramError
-from engram.lab import pictures, presets
+from engram.lab import pictures
 from engram.records.files import Row
 from engram.records.follow import Follower
 from engram.records.shelf import state
-from engram.show.sentences import sentence
 from engram.specs import Train
+from engram.specs.events import interventions
 
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
@@ -94,13 +94,12 @@ class Followed:
             "N": spec.task.N,
             "T": spec.task.T,
             "letters": pictures.marks_of(spec),
-            "matrices": list(spec.plan.trained),
             "heads": pictures.heads_of(spec),
             "pictures": pictures.catalogue(spec),
             "columns": columns_of(spec),
             "levels": pictures.levels(spec),
             "events": events_of(spec),
-            "settings": presets.fields_of(spec, presets.CHANGE),
+            "interventions": interventions(spec),
         }
 
     def rows(self, start: int) -> dict[str, Any] | None:
@@ -147,4 +146,4 @@ def columns_of(spec: Train) -> list[dict[str, str]]:
 
 
 def events_of(spec: Train) -> list[dict[str, Any]]:
-    return [{"step": event.step, "what": sentence(event)} for event in spec.events]
+    return [{"step": event.step, "what": event.sentence} for event in spec.events]

@@ -21,6 +21,7 @@ from engram.records.follow import NoWeights
 from engram.records.shelf import all_records, state
 from engram.specs import Train
 from engram.specs.encode import digest_of, encode, user_code
+from engram.specs.events import kind_called
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MOST_RUNS = 64  # that are followed at once
@@ -182,9 +183,7 @@ class Hub:
     def order_of(self, asked: Start | Intervene) -> dict[str, Any]:
         """What the trainer is told. A Spec that cannot be is refused here, an event by the trainer: it knows when."""
         if isinstance(asked, Intervene):
-            self.run(asked.run)
-            if asked.kind == "change" and asked.fields.get("field") not in presets.CHANGE:
-                raise EngramError(f"field: what can change here is {', '.join(presets.CHANGE)}")
+            kind_called(asked.kind, self.run(asked.run).spec)
             at = {"at": asked.at, "kind": asked.kind, "fields": dict(asked.fields)}
             return {"op": "intervene", "run": asked.run} | at
         if asked.run is not None:

@@ -26,7 +26,6 @@ from engram.records.files import Row
 from engram.records.writer import Writer
 from engram.run.training import Standing, measured_steps
 from engram.specs import Check, Search, Spec, Train
-from engram.specs.events import Reset
 from engram.specs.spec import run_id
 from engram.tasks.association import Association, Problem
 from engram.tasks.facts import FactsOfSize
@@ -133,7 +132,7 @@ def _snapshots(spec: Train) -> set[int]:
     """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where something happens, and what the plan asks for."""
     steps = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
     steps |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()
-    return steps | {event.step for event in spec.events} | {e.to for e in spec.events if isinstance(e, Reset)}
+    return steps | {step for event in spec.events for step in (event.step, *event.earlier.values())}
 
 
 def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:

@@ -18,7 +18,7 @@ from engram.models.trace import Architecture
 from engram.probes.recall import two_layers
 from engram.specs import steering
 from engram.specs.encode import TAGS, digest_of
-from engram.specs.events import AnyEvent
+from engram.specs.events import Event
 from engram.tasks import Association, Bigram, Task
 from engram.tasks.facts import FactsOfSize, FactTask
 from engram.tasks.planted import PlantedToken
@@ -36,7 +36,7 @@ class Train(Value, name="records.spec.Train"):
     plan: Plan
     seed: Seed = 0
     tests: dict[str, InstanceOf[Task]] = {}
-    events: tuple[AnyEvent, ...] = ()
+    events: tuple[InstanceOf[Event], ...] = ()
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "Train":

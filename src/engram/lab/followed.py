@@ -1,4 +1,4 @@
-"""A run that somebody looks at: looked at once for all pages, at most every POLL seconds."""
+"""A run that somebody looks at: looked at once for all pages of a moment."""
 
 import time
 from collections import OrderedDict
@@ -52,9 +52,9 @@ class Followed:
     def spec(self) -> Train:
         return self.follower.first.train
 
-    def look(self) -> None:
-        """What is new, at most every POLL seconds."""
-        if time.monotonic() - self._looked < POLL:
+    def look(self, since: float | None = None) -> None:
+        """What is new, unless it was looked for since a moment; without one, at most every POLL seconds."""
+        if self._looked >= (time.monotonic() - POLL if since is None else since):
             return
         self._looked = time.monotonic()
         self._see_state()  # first: of a run that is over, all rows are told

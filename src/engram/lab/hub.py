@@ -35,9 +35,9 @@ class Hub:
         self._over: dict[str, dict[str, Any]] = {}  # what is said about runs that have ended
         self._trainer, self._asked = NOBODY, -POLL
 
-    def trainer(self) -> dict[str, Any]:
-        """What the trainer does, asked at most every POLL seconds."""
-        if time.monotonic() - self._asked > POLL:
+    def trainer(self, since: float | None = None) -> dict[str, Any]:
+        """What the trainer does, asked unless it was since a moment; without one, at most every POLL seconds."""
+        if self._asked < (time.monotonic() - POLL if since is None else since):
             self._trainer, self._asked = self.desk.now(), time.monotonic()
         return self._trainer
 
@@ -59,10 +59,10 @@ class Hub:
         _ = found.spec  # refuses what is no training
         return found
 
-    def seen(self, name: str) -> Followed:
+    def seen(self, name: str, since: float | None = None) -> Followed:
         """The same, with what is new of it."""
         run = self.run(name)
-        run.look()
+        run.look(since)
         return run
 
     def runs(self) -> dict[str, Any]:

@@ -18,9 +18,43 @@ from websockets.sync.client import ClientConnection, connect
 from engram.lab.lab import Lab
 from engram.lab.protocol import VERSION
 from engram.lab.server import config, free_port
+from engram.records.writer import write_spec
+from engram.specs.encode import load_code
+from engram.specs.settings import with_settings
+from engram.specs.spec import run_id
 
 SEEDS = count()
+MINE = (Path(__file__).parent.parent / "examples" / "mine.py").read_text()
 SMALL = {"task.T": 24, "task.K": 3, "model.d": 16, "plan.steps": 40, "plan.batch": 4}
+SCALE = """
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from engram.specs.events import OfMatrix
+
+
+class Scale(OfMatrix):
+    \"\"\"All entries of the matrix are multiplied by a factor.\"\"\"
+
+    title = "Scale a matrix"
+    words = "scale {matrix} by {factor:g}"
+    factor: Annotated[float, Field(gt=0)] = 2.0
+    times: int = 1
+    sign: Literal["as it is", "turned"] = "as it is"
+    forget: bool = False
+
+    def act(self, w, moments, past, stream):
+        w[self.matrix] *= self.factor**self.times * (-1 if self.sign == "turned" else 1)
+        if self.forget:
+            moments.clear()
+
+    def refuse(self, now, silent):
+        super().refuse(now, silent)
+        if self.factor == 1:
+            raise ValueError("factor: 1 changes nothing")
+"""
 
 
 @dataclass
@@ -65,6 +99,7 @@ class Page:
     frames: list[tuple[dict[str, Any], np.ndarray]] = field(default_factory=list)
     rows: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)
     _ids: Iterator[int] = field(default_factory=count)
 
     def say(self, t: str, /, **fields: Any) -> None:
@@ -87,6 +122,8 @@ class Page:
     def _take_in(self, told: dict[str, Any]) -> None:
         if told["t"] == "state":
             self.state = told
+        if told["t"] == "about":
+            self.about[told["run"]] = told
         if told["t"] == "rows":
             columns = told["columns"]
             known = self.rows.setdefault(told["run"], {})
@@ -124,6 +161,14 @@ class Page:
         self.say("view", run=run, hz=20.0, rows_from={run: len(self.rows.get(run, {}))})
         while not (self.state.get("run") == run and self.state["state"] == "finished"):
             self.hear("state")
+
+
+def own_run(home: Path, code: str, **settings: Any) -> str:
+    """A run of a file of one's own that has not begun; its record carries the code."""
+    (spec,) = load_code("mine.py", code.encode()).specs("quick", [next(SEEDS)])
+    spec = with_settings(spec, {"plan.batch": 8, "plan.steps": 3000} | settings)
+    write_spec(spec, home / run_id(spec))
+    return run_id(spec)
 
 
 def picture_of(message: bytes) -> tuple[dict[str, Any], np.ndarray]:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Page, expect
 
 from engram.records import Record
-from lab import SEEDS, SMALL, Served
+from lab import MINE, SCALE, SEEDS, SMALL, Served, own_run
 
 SLOW = {"plan.steps": 3000, "plan.batch": 16}
 
@@ -112,6 +112,52 @@ def test_freezing_forks_and_the_recall_stops(page: Page, lab: Served) -> None:
     expect(page.get_by_test_id("run-picker")).to_have_value(run)
 
 
+def test_an_intervention_that_the_page_has_never_heard_of(page: Page, lab: Served) -> None:
+    """The server says what it asks for: a choice, numbers, a switch."""
+    run = own_run(lab.home, MINE + SCALE)
+    page.goto(f"{lab.url}#run={run}")
+    page.reload()
+    page.get_by_test_id("go-on").click()
+    wait(lambda: steps(page, run) > 10)
+    pause(page)
+    page.get_by_test_id("intervention-kind").select_option("Scale a matrix")
+    expect(page.get_by_test_id("intervention-answer")).to_contain_text("multiplied by a factor")
+    expect(page.get_by_test_id("intervention-factor")).to_have_value("2")
+    page.get_by_test_id("intervention-factor").fill("-3")
+    page.get_by_test_id("intervention-apply").click()
+    expect(page.locator("label", has=page.get_by_test_id("intervention-factor"))).to_contain_text("greater than 0")
+    page.get_by_test_id("intervention-matrix").select_option("W_K2")
+    page.get_by_test_id("intervention-factor").fill("0.5")
+    page.get_by_test_id("intervention-sign").select_option("turned")
+    page.get_by_test_id("intervention-forget").check()
+    page.get_by_test_id("intervention-apply").click()
+    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    expect(page.get_by_test_id("events")).to_contain_text("scale W_K2 by 0.5")
+    (event,) = Record(lab.home / fork).train.events
+    assert event.model_dump(exclude={"step"}) == {
+        "matrix": "W_K2", "factor": 0.5, "times": 1, "sign": "turned", "forget": True
+    }  # fmt: skip
+
+
+def test_settings_have_the_values_of_the_run(page: Page, lab: Served) -> None:
+    """What is offered depends on what was chosen before; what is wrong stands beside the value."""
+    run = start(page)
+    wait(lambda: steps(page, run) > 5)
+    page.get_by_test_id("intervention-kind").select_option("change")
+    value = page.get_by_test_id("intervention-value")
+    expect(value).to_have_value("0.2")
+    page.get_by_test_id("intervention-field").select_option("task.K")
+    expect(value).to_have_value("3")
+    value.fill("1000")
+    page.get_by_test_id("intervention-apply").click()
+    expect(page.locator("label", has=value)).to_contain_text("needs more than")
+    page.get_by_test_id("intervention-field").select_option("task.triggers")
+    value.select_option("fixed")
+    page.get_by_test_id("intervention-apply").click()
+    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    assert [event.sentence for event in Record(lab.home / fork).train.events] == ["set task.triggers to fixed"]
+
+
 def test_scrubbing_while_it_runs_moves_nothing_else(page: Page) -> None:
     run = start(page)
     wait(lambda: steps(page, run) > 60)
@@ -128,27 +174,58 @@ def test_scrubbing_while_it_runs_moves_nothing_else(page: Page) -> None:
     wait(lambda: int(scrubber.input_value()) > 60)
 
 
+def middle_of(box: FloatRect | None) -> tuple[float, float]:
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def pause(page: Page) -> None:
+    """Until it has taken its last step and the page knows."""
+    page.get_by_test_id("pause").click()
+    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "paused", timeout=20_000)
+
+
 def test_the_mouse_is_where_the_thumb_is(page: Page) -> None:
     run = start(page)
     wait(lambda: steps(page, run) > 60)
-    page.get_by_test_id("pause").click()
-    track, thumb, scrubber = page.locator(".track"), page.locator(".thumb"), page.get_by_test_id("scrubber")
-    box = track.bounding_box()
+    pause(page)
+    thumb, scrubber = page.locator(".thumb"), page.get_by_test_id("scrubber")
+    box = page.locator(".track").bounding_box()
     assert box is not None
     page.mouse.click(box["x"], box["y"] + box["height"] / 3)
     expect(scrubber).to_have_value("0")
     scrubber.fill("37")
     for _ in range(2):
-        at = thumb.bounding_box()
-        assert at is not None
-        page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+        page.mouse.click(*middle_of(thumb.bounding_box()))
         expect(scrubber).to_have_value("37")
+
+
+def test_a_run_that_grows_moves_nothing_under_the_mouse(page: Page) -> None:
+    """The track ends at a round number that grows with the run, but not while a hand is there."""
+    run = start(page, **{"plan.steps": 20_000, "plan.batch": 4})
+    wait(lambda: steps(page, run) > 5)
+    pause(page)
+    scrubber = page.get_by_test_id("scrubber")
+    scrubber.fill("5")
+    x, y = middle_of(page.locator(".thumb").bounding_box())
+    page.mouse.move(x, y)
+    page.mouse.down()
+    reach = int(scrubber.get_attribute("max") or 0)
+    page.keyboard.press("Space")  # it goes on
+    wait(lambda: steps(page, run) > reach + 5)
+    page.mouse.move(x + 1, y)
+    page.mouse.move(x, y)
+    expect(scrubber).to_have_value("5")
+    expect(scrubber).to_have_attribute("max", str(reach))
+    page.mouse.up()
+    page.mouse.move(0, 0)
+    expect(scrubber).not_to_have_attribute("max", str(reach))
 
 
 def test_an_own_sequence_and_a_head_that_is_taken_away(page: Page) -> None:
     run = start(page)
     wait(lambda: steps(page, run) > 5)
-    page.get_by_test_id("pause").click()
+    pause(page)
     page.get_by_test_id("sequence-input").fill("to be or to b")
     table = page.get_by_test_id("predictions")
     page.get_by_test_id("attention:2.1").scroll_into_view_if_needed()

@@ -14,12 +14,12 @@ from engram.records.fork import fork, steered
 from engram.runner.execute import execute, fresh_rows, path_of
 from engram.specs import Train
 from engram.specs.encode import build
-from engram.specs.events import Ablate, AnyEvent, Change, Freeze, Noise, Reset, Restore, Truncate, Unfreeze
+from engram.specs.events import Ablate, Change, Event, Freeze, Noise, Reset, Restore, Truncate, Unfreeze
 from engram.specs.spec import run_id
 from engram.tasks import Bigram
 
 STEPS = 14
-EVENTS: dict[str, tuple[AnyEvent, ...]] = {
+EVENTS: dict[str, tuple[Event, ...]] = {
     "freeze": (Freeze(step=5, matrix="W_O2"),),
     "thaw": (Freeze(step=3, matrix="W_O2"), Unfreeze(step=8, matrix="W_O2")),
     "reset": (Reset(step=7, matrix="W_K2", to=3),),  # no step that is kept anyway
@@ -34,7 +34,7 @@ EVENTS: dict[str, tuple[AnyEvent, ...]] = {
 }
 
 
-def spec_of(*events: AnyEvent, adam: bool = False, model: Any = None) -> Train:
+def spec_of(*events: Event, adam: bool = False, model: Any = None) -> Train:
     optimiser = Adam(lr=0.01) if adam else SGD(lr=0.2, momentum=0.9, weight_decay=1e-3)
     plan = Plan(optimiser=optimiser, steps=STEPS, batch=4, probe_every=2, attention_every=4)
     return Train(task=Bigram(K=3, T=20), model=model or Simplified(d=12), plan=plan, events=events)
@@ -67,7 +67,7 @@ def rows_at_once(spec: Train) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("events", EVENTS.values(), ids=EVENTS)
 @pytest.mark.parametrize("adam", [False, True], ids=["sgd", "adam"])
 def test_a_training_that_is_cut_at_its_events_has_the_rows_of_one_that_is_not(
-    events: tuple[AnyEvent, ...], adam: bool, home: Path
+    events: tuple[Event, ...], adam: bool, home: Path
 ) -> None:
     spec = spec_of(*events, adam=adam)
     for step in sorted({*(event.step for event in events), 10} - {0}):
@@ -79,7 +79,7 @@ def test_a_training_that_is_cut_at_its_events_has_the_rows_of_one_that_is_not(
 @pytest.mark.parametrize("events", EVENTS.values(), ids=EVENTS)
 @pytest.mark.parametrize("keep", [False, True], ids=["where it stands", "from a stored state"])
 def test_a_fork_has_the_rows_of_a_training_that_was_so_from_the_beginning(
-    events: tuple[AnyEvent, ...], keep: bool, home: Path
+    events: tuple[Event, ...], keep: bool, home: Path
 ) -> None:
     parent = stopped_at(spec_of(), home, STEPS if keep else max(1, events[0].step), keep)
     for event in events:
@@ -149,7 +149,7 @@ def test_an_ablated_head_writes_nothing_until_it_is_restored(home: Path) -> None
         ((Change(step=3, field="task.k", value=2),), "no such field in Bigram; did you mean K"),
     ],
 )
-def test_events_that_make_no_sense_are_refused_with_a_reason(events: tuple[AnyEvent, ...], message: str) -> None:
+def test_events_that_make_no_sense_are_refused_with_a_reason(events: tuple[Event, ...], message: str) -> None:
     fields = {name: getattr(spec_of(), name) for name in Train.model_fields} | {"events": events}
     with pytest.raises(EngramError, match=message):
         build(Train, fields)

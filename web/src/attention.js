@@ -2,7 +2,7 @@
 import { toggleHead } from "./actions.js";
 import { HeadKey, Strip } from "./arcs.js";
 import { DIVERGING, RISING } from "./colours.js";
-import { html, useEffect, useRef } from "./html.js";
+import { html } from "./html.js";
 import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
@@ -11,25 +11,19 @@ import { chosen, problem, query, reading } from "./sequence.js";
 import { about, isOff, subtracted, text, tokens } from "./store.js";
 import { maps } from "./view.js";
 
-const PAUSE = 200; // milliseconds without typing before the server is asked
+/** @param {string} value */
+function type(value) {
+  chosen.value = null;
+  text.value = value;
+  if (!value) tokens.value = null;
+}
 
 function Own() {
-  const timer = useRef(0);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  /** @param {string} value */
-  const set = (value) => {
-    chosen.value = null;
-    text.value = value;
-    if (!value) tokens.value = null;
-  };
   return html`<div class="own"><label><span>Your own sequence</span>
     <input type="text" data-testid="sequence-input" spellcheck=${false} autocomplete="off" value=${text.value} maxlength="4096"
       placeholder="type or paste; empty: one of the task’s" aria-describedby="sequence-problem"
-      onInput=${(/** @type {any} */ e) => {
-        clearTimeout(timer.current);
-        timer.current = setTimeout(set, PAUSE, e.target.value);
-      }} /></label>
-    <button data-testid="sequence-reset" disabled=${!text.value} onClick=${() => set("")}>the task’s own</button>
+      onInput=${(/** @type {any} */ e) => type(e.target.value)} /></label>
+    <button data-testid="sequence-reset" disabled=${!text.value} onClick=${() => type("")}>the task’s own</button>
     <span class="error" id="sequence-problem" data-testid="sequence-problem">${problem}</span></div>`;
 }
 

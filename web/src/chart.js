@@ -5,7 +5,7 @@
 import uPlot from "uplot";
 import { scrubTo } from "./actions.js";
 import { faint, ground, muted } from "./colours.js";
-import { curvesEnd, pointed } from "./store.js";
+import { curvesEnd, end, held, pointed } from "./store.js";
 
 /**
  * @typedef {{label: string, colour: string, width: number, dash?: number[]}} Curve
@@ -99,8 +99,10 @@ function scrubOn(u) {
   u.over.addEventListener("pointerdown", (e) => {
     if (e.button !== 0) return;
     u.over.setPointerCapture(e.pointerId);
+    held.value = end.peek(); // what is under the hand must not move
     go(e);
   });
+  u.over.addEventListener("lostpointercapture", () => (held.value = null));
   u.over.addEventListener("pointermove", (e) => u.over.hasPointerCapture(e.pointerId) && go(e));
 }
 

@@ -9,7 +9,7 @@ const KEYS = [
   ["Page ↑ ↓", "the stored weights before, or after"],
   ["[ ]", "the birth or intervention before, or after"],
   ["L", "follow live"],
-  ["F", "interventions: freeze; again: unfreeze"],
+  ["F", "interventions; again: the next kind"],
   ["B", "branches"],
   ["S", "a sequence of your own"],
   ["N", "a new run"],

@@ -11,5 +11,13 @@ export function number(x, digits = 3) {
   return text.replace("-", "−");
 }
 
+/** What was typed, as the type that a field has; what cannot be read so stays text, and the server refuses it. @param {string} text @param {string} type @returns {import("./protocol.js").Plain} */
+export function plain(text, type) {
+  const trimmed = text.trim();
+  if (type === "boolean") return trimmed === "true";
+  const reads = type !== "text" && trimmed !== "" && Number.isFinite(Number(trimmed));
+  return reads ? Number(trimmed) : text;
+}
+
 /** A share as a percentage. @param {number | null} p */
 export const percent = (p) => (p === null ? "–" : `${p < 0.0995 ? (100 * p).toFixed(1) : Math.round(100 * p)} %`);

@@ -1,89 +1,62 @@
 /**
- * What can be done to a training. Every intervention forks the run: what was measured stays.
- * @import { Answer, Plain } from "./protocol.js"
+ * What can be done to a training, as the server describes it. Every intervention forks the run: what was measured stays.
+ * @import { Answer, AskedField, Field, Plain } from "./protocol.js"
  */
 import { computed, effect, signal } from "@preact/signals";
 import { choose, report, scrubTo } from "./actions.js";
-import { html } from "./html.js";
+import { html, plain } from "./html.js";
 import { fold, Panel } from "./panel.js";
 import { ask } from "./socket.js";
 import { about, events, last, link, now, run, step } from "./store.js";
 
-/** @typedef {{title: string, about: string, fields: string[]}} Kind */
-
-/** @type {Record<string, Kind>} */
-const KINDS = {
-  freeze: { title: "Freeze a matrix", about: "From this step on it does not move.", fields: ["matrix"] },
-  unfreeze: { title: "Unfreeze a matrix", about: "It moves again.", fields: ["matrix"] },
-  reset: { title: "Reset a matrix", about: "It has the values of an earlier stored step.", fields: ["matrix", "to"] },
-  truncate: { title: "Truncate the rank", about: "Only its largest singular values are kept.", fields: ["matrix", "rank"] },
-  noise: { title: "Add noise", about: "Gaussian, as a share of the root mean square of its entries.", fields: ["matrix", "size"] },
-  ablate: { title: "Ablate a head", about: "It writes nothing, and learns nothing through what it would write.", fields: ["head"] },
-  restore: { title: "Restore a head", about: "It writes again.", fields: ["head"] },
-  change: { title: "Change a setting", about: "It has another value from this step on.", fields: ["field", "value"] },
-};
-
-const kind = signal("freeze");
-/** What was put into the fields; those not touched have the first choice or a plain default. */
+const chosen = signal("");
+/** What was put into the fields, by their names; those not touched have what the server proposes. */
 const typed = signal(/** @type {Record<string, string>} */ ({}));
 /** Null: as it suits, now when following live, here when looking at a step. */
 const when = signal(/** @type {"now" | "at" | null} */ (null));
 const at = signal(/** @type {string | null} */ (null));
 const answer = signal(/** @type {Answer | null} */ (null));
 
+const kinds = computed(() => about.value?.interventions ?? []);
+const kind = computed(() => kinds.value.find((k) => k.kind === chosen.value) ?? kinds.value[0]);
+const fields = computed(() => kind.value?.fields ?? []);
 const timing = computed(() => when.value ?? (step.value === null ? "now" : "at"));
 const atStep = computed(() => at.value ?? String(now.value));
 
-/** @type {Record<string, () => string[]>} */
-const CHOICES = {
-  matrix: () => about.value?.matrices ?? [],
-  head: () => (about.value?.heads ?? []).map(([layer, head]) => `${layer}.${head}`),
-  field: () => (about.value?.settings ?? []).map((f) => f.name),
-};
-/** The setting that would be changed. */
-const setting = () => about.value?.settings.find((f) => f.name === valueOf("field"));
-/** @type {Record<string, string>} */
-const DEFAULTS = { to: "0", rank: "1", size: "0.5" };
-/** @type {Record<string, string>} */
-const LABELS = { matrix: "matrix", to: "to step", rank: "rank", size: "size", head: "layer.head", field: "setting", value: "value" };
-
-/** @param {string} name @returns {string} */
-function valueOf(name) {
-  const choices = CHOICES[name]?.(), mine = typed.value[name];
-  if (choices) return choices.includes(mine) ? mine : choices[0] ?? "";
-  if (mine !== undefined) return mine;
-  return name === "value" ? String(setting()?.value ?? "") : DEFAULTS[name];
+/** What is offered for a field; it may depend on what was chosen in another. @param {AskedField} field @returns {Omit<Field, "name">} */
+function offered(field) {
+  if (!("by" in field)) return field;
+  const other = fields.value.find((f) => f.name === field.after);
+  return field.by[other ? textOf(other) : ""] ?? { type: "text", value: null, choices: null };
 }
 
-/** A number if it reads as one. @param {string} word @returns {Plain} */
-export function plain(word) {
-  const trimmed = word.trim();
-  if (trimmed === "true" || trimmed === "false") return trimmed === "true";
-  return trimmed !== "" && Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
+/** @param {AskedField} field @returns {string} */
+function textOf(field) {
+  const { choices, value } = offered(field), mine = typed.value[field.name];
+  const fits = choices ? choices.map(String).includes(mine) : mine !== undefined;
+  return fits ? mine : String(value ?? "");
 }
 
-/** @returns {Record<string, Plain>} */
-function fields() {
-  return Object.fromEntries(KINDS[kind.value].fields.flatMap((name) => {
-    const value = valueOf(name);
-    if (name === "head") return value.split(".").map((part, i) => [["layer", "head"][i], Number(part)]);
-    return [[name, name === "matrix" || name === "field" ? value : plain(value)]];
-  }));
+/** @param {AskedField} field @returns {Plain} */
+function valueOf(field) {
+  const { choices, type } = offered(field), text = textOf(field);
+  return choices?.find((c) => String(c) === text) ?? plain(text, type);
 }
 
 /** @param {Event} e */
 async function apply(e) {
   e.preventDefault();
   const parent = run.value;
-  if (!parent) return;
-  const place = timing.value === "now" ? null : plain(atStep.value);
+  if (!parent || !kind.value) return;
+  const place = timing.value === "now" ? null : plain(atStep.value, "integer");
   if (place !== null && !(Number.isInteger(place) && Number(place) >= 0)) {
     answer.value = { t: "answer", id: 0, ok: false, error: "a step is a whole number from 0", field: "at" };
     return;
   }
-  const question = { t: /** @type {const} */ ("intervene"), run: parent, kind: kind.value, at: /** @type {number | null} */ (place), fields: fields() };
+  const { kind: name, title } = kind.value, given = Object.fromEntries(fields.value.map((f) => [f.name, valueOf(f)]));
+  const question = { t: /** @type {const} */ ("intervene"), run: parent, kind: name, at: /** @type {number | null} */ (place), fields: given };
   const reply = /** @type {Answer} */ (await ask(question));
-  const good = `${KINDS[kind.value].title}: done${reply.step == null ? "" : ` at step ${reply.step}`}.`;
+  const good = `${title}: done${reply.step == null ? "" : ` at step ${reply.step}`}.`;
   if (report(reply, good, true)) forked(reply, parent);
   answer.value = reply;
 }
@@ -100,45 +73,59 @@ function forked(reply, parent) {
   when.value = at.value = null;
 }
 
-/** Goes to the form, from anywhere; a second time it turns freeze into unfreeze. */
-export function toFreeze() {
+/** Goes to the form, from anywhere; a second time to the next kind. */
+export function toInterventions() {
   fold("interventions", true);
-  kind.value = kind.value === "freeze" && document.activeElement?.id === "kind" ? "unfreeze" : "freeze";
+  const there = document.activeElement?.id === "kind", place = kinds.value.indexOf(/** @type {any} */ (kind.value));
+  if (there) pick(kinds.value[(place + 1) % kinds.value.length].kind);
   requestAnimationFrame(() => {
     document.getElementById("kind")?.focus({ preventScroll: true });
     document.getElementById("panel-interventions")?.scrollIntoView({ block: "nearest" });
   });
 }
 
+/** @param {string} name */
+function pick(name) {
+  chosen.value = name;
+  answer.value = null;
+}
+
+/** What hangs on a field has another value when that field has. @param {string} name @param {string} text */
+function put(name, text) {
+  const rest = Object.entries(typed.value).filter(([other]) => !fields.value.some((f) => f.name === other && "by" in f && f.after === name));
+  typed.value = { ...Object.fromEntries(rest), [name]: text };
+  answer.value = null;
+}
+
 /** Beside a field it need not be named. */
 const reason = () => answer.value?.error?.replace(/^[\w.]+: /, "");
 
-/** @param {{name: string}} props */
-function Input({ name }) {
-  const choices = name === "value" ? setting()?.choices?.map(String) : CHOICES[name]?.(), wrong = answer.value?.ok === false && wrongField() === name;
+const MODES = { integer: "numeric", number: "decimal", text: "text" };
+
+/** @param {{field: AskedField}} props */
+function Input({ field }) {
+  const { choices, type } = offered(field), { name, label } = field, text = textOf(field), wrong = wrongField() === name;
+  const common = { id: `i-${name}`, "data-testid": `intervention-${name}`, "aria-invalid": wrong };
   /** @param {any} e */
-  const set = (e) => {
-    const { value: _, ...rest } = typed.value; // another setting has another value
-    typed.value = { ...(name === "field" ? rest : typed.value), [name]: e.target.value };
-    answer.value = null;
-  };
-  const common = { id: `i-${name}`, "data-testid": `intervention-${name}`, value: valueOf(name), "aria-invalid": wrong };
-  return html`<label>${LABELS[name]}
-    ${choices ? html`<select ...${common} onChange=${set}>${choices.map((c) => html`<option key=${c}>${c}</option>`)}</select>`
-      : html`<input ...${common} class="short" onInput=${set} />`}
-    ${wrong && html`<span class="error">${reason()}</span>`}</label>`;
+  const set = (e) => put(name, type === "boolean" && !choices ? String(e.target.checked) : e.target.value);
+  const control = choices ? html`<select ...${common} value=${text} onChange=${set}>${choices.map((c) => html`<option key=${c}>${String(c)}</option>`)}</select>`
+    : type === "boolean" ? html`<input ...${common} type="checkbox" checked=${text === "true"} onChange=${set} />`
+      : html`<input ...${common} class="short" inputmode=${MODES[type]} value=${text} onInput=${set} />`;
+  return html`<label>${label}${control}${wrong && html`<span class="error">${reason()}</span>`}</label>`;
 }
 
-/** The field of this form that an answer speaks of. */
+/** The field of this form that a refusal speaks of: by its name, or by what was chosen in the field that it hangs on. */
 function wrongField() {
-  if (kind.value === "change" && answer.value?.field === valueOf("field")) return "value";
-  const field = answer.value?.field?.split(".").pop() ?? "";
-  if (field === "step" || field === "at") return "at";
-  return field === "layer" ? "head" : field;
+  if (answer.value?.ok !== false) return null;
+  const whole = answer.value.field ?? "", last = whole.split(".").pop();
+  if (last === "step" || last === "at") return "at";
+  const chosenIn = fields.value.find((f) => textOf(f) === whole);
+  const hanging = chosenIn && fields.value.find((f) => "by" in f && f.after === chosenIn.name);
+  return hanging?.name ?? fields.value.find((f) => f.name === last)?.name ?? null;
 }
 
 function When() {
-  const wrong = answer.value?.ok === false && wrongField() === "at";
+  const wrong = wrongField() === "at";
   return html`<div class="when"><label>when <select data-testid="intervention-when" value=${timing.value}
       onChange=${(/** @type {any} */ e) => {
         when.value = e.target.value;
@@ -154,23 +141,21 @@ function When() {
 }
 
 function Outcome() {
-  const reply = answer.value, own = [...KINDS[kind.value].fields, "at"];
-  if (!reply) return html`<p class="hint" data-testid="intervention-answer">${KINDS[kind.value].about}</p>`;
-  if (!reply.ok && own.includes(wrongField())) return html`<p class="error" data-testid="intervention-answer">Refused: see above. <span class="sr">${reply.error}</span></p>`;
+  const reply = answer.value;
+  if (!reply) return html`<p class="hint" data-testid="intervention-answer">${kind.value?.hint}</p>`;
+  if (wrongField()) return html`<p class="error" data-testid="intervention-answer">Refused: see above. <span class="sr">${reply.error}</span></p>`;
   return html`<p class=${reply.ok ? "good" : "error"} data-testid="intervention-answer">
     ${reply.ok ? `Done${reply.step == null ? "" : ` at step ${reply.step}`}: the run was forked, and this is the fork.` : reply.error}</p>`;
 }
 
 function Form() {
   return html`<form class="intervene" onSubmit=${apply}>
-    <label>what <select id="kind" data-testid="intervention-kind" value=${kind.value}
-      onChange=${(/** @type {any} */ e) => {
-        kind.value = e.target.value;
-        answer.value = null;
-      }}>${Object.entries(KINDS).map(([name, { title }]) => html`<option key=${name} value=${name}>${title}</option>`)}</select></label>
-    ${KINDS[kind.value].fields.map((name) => html`<${Input} key=${name} name=${name} />`)}
+    <label>what <select id="kind" data-testid="intervention-kind" value=${kind.value?.kind}
+      onChange=${(/** @type {any} */ e) => pick(e.target.value)}>
+      ${kinds.value.map((k) => html`<option key=${k.kind} value=${k.kind}>${k.title}</option>`)}</select></label>
+    ${fields.value.map((field) => html`<${Input} key=${field.name} field=${field} />`)}
     <${When} />
-    <div class="act"><button class="primary" data-testid="intervention-apply" disabled=${link.value !== "open" || !run.value}>Apply (forks here)</button>
+    <div class="act"><button class="primary" data-testid="intervention-apply" disabled=${link.value !== "open" || !kind.value}>Apply (forks here)</button>
       <${Outcome} /></div>
   </form>`;
 }

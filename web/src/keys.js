@@ -1,6 +1,6 @@
 /** The keyboard. Keys are never taken from someone who is typing. */
 import { move, moveToMark, moveToWeights, pauseOrResume, scrubTo, toggleLive } from "./actions.js";
-import { toFreeze } from "./interventions.js";
+import { toInterventions } from "./interventions.js";
 import { fold } from "./panel.js";
 import { dialog, last } from "./store.js";
 import { toggleTheme } from "./theme.js";
@@ -27,7 +27,7 @@ const DOES = {
   "[": () => moveToMark(-1),
   "]": () => moveToMark(1),
   l: toggleLive,
-  f: toFreeze,
+  f: toInterventions,
   b: () => goTo("branches", ".branches button"),
   s: () => goTo("attention", "[data-testid=sequence-input]"),
   n: () => (dialog.value = "start"),
@@ -40,7 +40,7 @@ function taken(at, key) {
   if (document.querySelector("dialog[open]")) return true; // what is seen: the news that one was closed comes later
   if (!at) return false;
   if (at.matches("input:not([type=range]):not([type=checkbox]), textarea, [contenteditable]")) return true;
-  if (at.matches("select")) return !(at.id === "kind" && key === "f"); // F once more: unfreeze
+  if (at.matches("select")) return !(at.id === "kind" && key === "f"); // F once more: the next kind
   if (at.matches("button, [type=checkbox]")) return key === " ";
   const scrolls = ["pageup", "pagedown", "home", "end", "arrowleft", "arrowright"];
   return at.matches(".scroll, .strip") && scrolls.includes(key);

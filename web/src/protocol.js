@@ -5,7 +5,10 @@
  * @typedef {{id: string, title: string, seed: number, state: string, rows: number, steps: number, events: Mark[],
  *   family: string, parts_at: number}} Run
  * @typedef {string | number | boolean} Plain
- * @typedef {{name: string, value: Plain | null, choices?: Plain[] | null}} Field
+ * @typedef {{name: string, type: "integer" | "number" | "boolean" | "text", value: Plain | null, choices: Plain[] | null}} Field
+ * @typedef {{label: string} & (Field | {name: string, after: string, by: Record<string, Omit<Field, "name">>})} AskedField
+ *   by: what is offered depends on what was chosen in the field `after`
+ * @typedef {{kind: string, title: string, hint: string, fields: AskedField[]}} Intervention
  * @typedef {{name: string, about: string, fields: Field[]}} Preset
  * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
  *   diagonal?: boolean}} Picture
@@ -19,8 +22,8 @@
  * @typedef {{t: "hello", v: number}} Hello
  * @typedef {{t: "runs", runs: Run[], presets: Preset[]}} RunsSaid
  * @typedef {{t: "about", run: string, title: string, steps: number, seed: number, N: number, T: number,
- *   letters: string[] | null, matrices: string[], heads: Head[], pictures: Picture[], columns?: Column[],
- *   levels: Level[], events: Mark[], settings: Field[]}} About
+ *   letters: string[] | null, heads: Head[], pictures: Picture[], columns?: Column[],
+ *   levels: Level[], events: Mark[], interventions: Intervention[]}} About
  * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
  *   births: Mark[], trainer: Trainer}} State
@@ -53,7 +56,7 @@
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** @param {ArrayBuffer} buffer @returns {Frame} */
 export function decode(buffer) {

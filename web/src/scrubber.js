@@ -1,37 +1,57 @@
 /** One slider over all stored steps, for the whole page. @import { Mark } from "./protocol.js" */
 import { scrubTo } from "./actions.js";
-import { html, useRef } from "./html.js";
+import { html } from "./html.js";
 import { fromTrack, ticks, toTrack } from "./steps.js";
-import { about, end, events, following, last, logSteps, now, state, stored } from "./store.js";
+import { about, end, events, following, held, last, logSteps, now, state, stored } from "./store.js";
 
 /** @type {number[]} */
 const NONE = [];
+const REST = 1500; // milliseconds without a movement
+let resting = 0;
 
 /** @param {number} step */
 const place = (step) => `${(100 * toTrack(step, end.value, logSteps.value)).toFixed(3)}%`;
 
+/** What is under a hand that aims or drags must not move; one that rests does not aim. @param {PointerEvent} e */
+function hold(e) {
+  clearTimeout(resting);
+  held.value = end.peek();
+  if (!e.buttons) resting = setTimeout(letGo, REST);
+}
+
+function letGo() {
+  clearTimeout(resting);
+  held.value = null;
+}
+
+/** The step under the pointer. @param {any} e */
+function follow(e) {
+  const box = e.currentTarget.parentElement.getBoundingClientRect();
+  scrubTo(fromTrack((e.clientX - box.left) / box.width, end.value, logSteps.value));
+}
+
+/** @param {any} e */
+function press(e) {
+  if (e.button !== 0) return;
+  e.preventDefault();
+  e.currentTarget.focus({ focusVisible: false });
+  e.currentTarget.setPointerCapture(e.pointerId);
+  hold(e);
+  follow(e);
+}
+
+/** @param {any} e */
+function drag(e) {
+  hold(e);
+  if (e.currentTarget.hasPointerCapture(e.pointerId)) follow(e);
+}
+
 /** The input keeps the step as its value, for keys and screen readers; the mouse uses the track, which may be logarithmic. */
 function Slider() {
-  const dragging = useRef(false);
-  /** @param {PointerEvent} e */
-  const follow = (e) => {
-    const track = /** @type {Element} */ (/** @type {Element} */ (e.currentTarget).parentElement), box = track.getBoundingClientRect();
-    scrubTo(fromTrack((e.clientX - box.left) / box.width, end.value, logSteps.value));
-  };
-  /** @param {any} e */
-  const down = (e) => {
-    if (e.button !== 0) return;
-    e.preventDefault();
-    e.currentTarget.focus({ focusVisible: false });
-    e.currentTarget.setPointerCapture(e.pointerId);
-    dragging.current = true;
-    follow(e);
-  };
   return html`<input type="range" data-testid="scrubber" aria-label="Step" min="0" max=${end.value} step="1"
     value=${now.value} aria-valuetext=${`step ${now.value} of ${last.value}`}
-    onPointerDown=${down} onMouseDown=${(/** @type {Event} */ e) => e.preventDefault()}
-    onPointerMove=${(/** @type {PointerEvent} */ e) => dragging.current && follow(e)}
-    onPointerUp=${() => (dragging.current = false)} onPointerCancel=${() => (dragging.current = false)}
+    onPointerDown=${press} onMouseDown=${(/** @type {Event} */ e) => e.preventDefault()}
+    onPointerMove=${drag} onPointerUp=${hold} onPointerLeave=${letGo} onPointerCancel=${letGo}
     onInput=${(/** @type {any} */ e) => scrubTo(Number(e.target.value))} />`;
 }
 

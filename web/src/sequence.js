@@ -9,6 +9,8 @@ import { about, link, run, text, tokens } from "./store.js";
 
 /** @typedef {Omit<ReadingSaid, "asked"> & {asked: number[]}} Reading asked: positions */
 
+const PAUSE = 200; // milliseconds without typing before the server is asked
+
 const newest = signal(/** @type {Reading | null} */ (null));
 /** What the model predicts; nothing while it is still that of another run. */
 export const reading = computed(() => (newest.value?.run === run.value ? newest.value : null));
@@ -41,9 +43,11 @@ const askTokens = latest((reply, question) => batch(() => {
   if (reply.t === "tokens" && !same(reply.tokens, tokens.value)) tokens.value = reply.tokens;
 }));
 
+let planned = 0;
 effect(() => {
+  clearTimeout(planned);
   if (!run.value || !about.value?.heads.length || link.value !== "open") return;
-  if (text.value) askTokens({ t: "tokens", run: run.value, text: text.value });
+  if (text.value) planned = setTimeout(askTokens, PAUSE, { t: "tokens", run: run.value, text: text.value });
   else wrongText.value = "";
 });
 

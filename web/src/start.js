@@ -2,8 +2,7 @@
 import { signal } from "@preact/signals";
 import { choose, report } from "./actions.js";
 import { Dialog } from "./dialog.js";
-import { html } from "./html.js";
-import { plain } from "./interventions.js";
+import { html, plain } from "./html.js";
 import { ask } from "./socket.js";
 import { dialog, link, presets, step, trainer } from "./store.js";
 
@@ -21,7 +20,7 @@ const preset = () => presets.value.find((p) => p.name === chosen.value) ?? prese
 /** Only what was changed: everything else is the preset's. @param {Preset} from @returns {Record<string, Plain>} */
 function settings(from) {
   const changed = from.fields.filter((f) => typed.value[f.name] !== undefined && typed.value[f.name] !== String(f.value));
-  return Object.fromEntries(changed.map((f) => [f.name, typeof f.value === "string" ? typed.value[f.name] : plain(typed.value[f.name])]));
+  return Object.fromEntries(changed.map((f) => [f.name, plain(typed.value[f.name], f.type)]));
 }
 
 /** @param {string} error @param {string | null} [field] */
@@ -72,7 +71,7 @@ function Entry({ field: { name, choices }, value, set }) {
 
 /** @param {{from: Preset}} props */
 function Fields({ from }) {
-  const seedField = { name: "seed", value: 0 };
+  const seedField = { name: "seed", type: "integer", value: 0, choices: null };
   return html`<div class="fields">
     ${from.fields.map((f) => html`<${Entry} key=${f.name} field=${f} value=${typed.value[f.name] ?? String(f.value)}
       set=${(/** @type {string} */ value) => (typed.value = { ...typed.value, [f.name]: value })} />`)}

@@ -34,10 +34,10 @@ export function union(a, b) {
   return [...new Set([...a, ...b])].sort((x, y) => x - y);
 }
 
-/** Where a step stands between 0 and 1. asinh is a logarithm that knows 0. @param {number} step @param {number} last @param {boolean} log */
+/** Where a step stands between 0 and 1; beyond the end, at the end. asinh is a logarithm that knows 0. @param {number} step @param {number} last @param {boolean} log */
 export function toTrack(step, last, log) {
   if (last <= 0) return 0;
-  return log ? Math.asinh(step) / Math.asinh(last) : step / last;
+  return Math.min(1, log ? Math.asinh(step) / Math.asinh(last) : step / last);
 }
 
 /** @param {number} place @param {number} last @param {boolean} log */

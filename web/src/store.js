@@ -60,6 +60,8 @@ export const dialog = signal(null);
 export const said = signal({ text: "", bad: false });
 /** @type {Signal<number | null>} the step under the mouse on the timeline */
 export const pointed = signal(null);
+/** @type {Signal<number | null>} where slider and curves end as long as a hand is on them, however far the run gets */
+export const held = signal(null);
 
 // Derived
 export const about = computed(() => (run.value ? abouts.value[run.value] : undefined));
@@ -76,7 +78,7 @@ export const stops = computed(() => {
 });
 export const last = computed(() => Math.max(stops.value[stops.value.length - 1], state.value?.live ?? 0));
 /** The last step that slider and curves have room for. */
-export const end = computed(() => reach(last.value, about.value?.steps ?? 0));
+export const end = computed(() => held.value ?? reach(last.value, about.value?.steps ?? 0));
 /** The same for the curves, where other runs may be longer. */
 export const curvesEnd = computed(() => Math.max(end.value, ...also.value.map((id) => rows.value[id]?.step.at(-1) ?? 0)));
 /** The step that is looked at. */

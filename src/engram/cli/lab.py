@@ -105,10 +105,9 @@ def replay(run: str, *, check: bool = False, json: bool = False) -> int:
         Compute every row again from the beginning, with every intervention at its step, and compare.
     """
     from engram.api import load, recheck
-    from engram.show.sentences import sentence
 
     record = load(run)
-    events = [{"step": event.step, "what": sentence(event)} for event in record.train.events]
+    events = [{"step": event.step, "what": event.sentence} for event in record.train.events]
     result = recheck(record, len(record.rows)) if check and record.rows else None
     if json:
         answer({"run": record.id, "events": events} | ({} if result is None else {"check": result}))

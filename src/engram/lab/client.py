@@ -5,7 +5,6 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -133,17 +132,20 @@ class Client:
     async def pump(self) -> None:
         """Sends what is new of what the page looks at: as often as it asked for, at once when it looks elsewhere."""
         while True:
-            wait = _to_next_tick(self.view.hz) if self.view else None
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.changed.wait(), wait)
+            tick = _next_tick(self.view.hz) if self.view else None
+            try:
+                await asyncio.wait_for(self.changed.wait(), tick and tick - time.monotonic())
+                tick = None  # this page alone
+            except TimeoutError:
+                pass
             self.changed.clear()
             if self.view is not None:
-                await self.refresh(self.view)
+                await self.refresh(self.view, tick)
 
-    async def refresh(self, view: View) -> None:
+    async def refresh(self, view: View, tick: float | None) -> None:
         """Rows, state, pictures and predictions of one moment; a page draws once for all that a tick ends."""
         sent = self._sent
-        messages = await self._tried(sent, "news", self.news, view) or []
+        messages = await self._tried(sent, "news", self.news, view, tick) or []
         if view.step is None:
             self.lab.watch(view.hz)
         pictures = list[bytes]()
@@ -172,20 +174,20 @@ class Client:
                 await self.send(told)
             return None
 
-    def news(self, sent: Sent, view: View) -> list[str]:
+    def news(self, sent: Sent, view: View, tick: float | None) -> list[str]:
         """About the runs, their rows, and the state of the one that is looked at."""
         hub, found = self.lab.hub, list[Message | None]()
-        run = hub.seen(view.run)
+        run = hub.seen(view.run, tick)
         for name in dict.fromkeys((view.run, *view.also)):
-            found += self._news_of(sent, name)
-        now = run.now(hub.trainer())
+            found += self._news_of(sent, name, tick)
+        now = run.now(hub.trainer(tick))
         found += [sent.unless(("state", ""), now, now)]
         return [json.dumps(message, allow_nan=False) for message in found if message]
 
-    def _news_of(self, sent: Sent, name: str) -> list[Message | None]:
+    def _news_of(self, sent: Sent, name: str, tick: float | None) -> list[Message | None]:
         """What cannot be read is told once; the rest is shown."""
         try:
-            run = self.lab.hub.seen(name)
+            run = self.lab.hub.seen(name, tick)
             about = sent.unless(("about", name), True, run.about)
         except EngramError as error:
             told = {"t": "error", "message": str(error)}
@@ -207,9 +209,9 @@ class Client:
         return None if found is None else json.dumps(found, allow_nan=False)
 
 
-def _to_next_tick(hz: float) -> float:
-    """Seconds; pages that ask for the same rate are served together, from one look at the run."""
-    return 1 / hz - time.monotonic() % (1 / hz)
+def _next_tick(hz: float) -> float:
+    """Pages that ask for the same rate are served together, from one look at the run."""
+    return (time.monotonic() * hz // 1 + 1) / hz
 
 
 def _refusal(id: int | None, error: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A run that somebody looks at: looked at once for all pages, at most every POLL seconds."""
+"""A run that somebody looks at: looked at once for all pages of a moment."""
 
 import time
 from collections import OrderedDict
@@ -11,13 +11,13 @@ import numpy as np
 
 from engram.claims.readings import MEMORIES
 from engram.errors import EngramError
-from engram.lab import pictures, presets
+from engram.lab import pictures
 from engram.models.memories import heads_of
 from engram.records.files import Row
 from engram.records.follow import Follower
 from engram.records.shelf import state
-from engram.show.sentences import sentence
 from engram.specs import Train
+from engram.specs.events import interventions
 from engram.tasks.batch import marks_of
 
 POLL = 0.03  # seconds
@@ -54,9 +54,9 @@ class Followed:
     def spec(self) -> Train:
         return self.follower.first.train
 
-    def look(self) -> None:
-        """What is new, at most every POLL seconds."""
-        if time.monotonic() - self._looked < POLL:
+    def look(self, since: float | None = None) -> None:
+        """What is new, unless it was looked for since a moment; without one, at most every POLL seconds."""
+        if self._looked >= (time.monotonic() - POLL if since is None else since):
             return
         self._looked = time.monotonic()
         self._see_state()  # first: of a run that is over, all rows are told
@@ -96,13 +96,12 @@ class Followed:
             "N": spec.task.N,
             "T": spec.task.T,
             "letters": list(marks_of(spec.task)) if hasattr(spec.task, "alphabet") else None,
-            "matrices": list(spec.plan.trained),
             "heads": list(heads_of(spec.model)),
             "pictures": pictures.catalogue(spec),
             "columns": columns_of(spec),
             "levels": pictures.levels(spec),
             "events": events_of(spec),
-            "settings": presets.fields_of(spec, presets.CHANGE),
+            "interventions": interventions(spec),
         }
 
     def rows(self, start: int) -> dict[str, Any] | None:
@@ -149,4 +148,4 @@ def columns_of(spec: Train) -> list[dict[str, str]]:
 
 
 def events_of(spec: Train) -> list[dict[str, Any]]:
-    return [{"step": event.step, "what": sentence(event)} for event in spec.events]
+    return [{"step": event.step, "what": event.sentence} for event in spec.events]

@@ -21,6 +21,7 @@ from engram.records.follow import NoWeights
 from engram.records.shelf import all_records, state
 from engram.specs import Train
 from engram.specs.encode import digest_of, encode, user_code
+from engram.specs.events import kind_called
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MOST_RUNS = 64  # that are followed at once
@@ -34,9 +35,9 @@ class Hub:
         self._over: dict[str, dict[str, Any]] = {}  # what is said about runs that have ended
         self._trainer, self._asked = NOBODY, -POLL
 
-    def trainer(self) -> dict[str, Any]:
-        """What the trainer does, asked at most every POLL seconds."""
-        if time.monotonic() - self._asked > POLL:
+    def trainer(self, since: float | None = None) -> dict[str, Any]:
+        """What the trainer does, asked unless it was since a moment; without one, at most every POLL seconds."""
+        if self._asked < (time.monotonic() - POLL if since is None else since):
             self._trainer, self._asked = self.desk.now(), time.monotonic()
         return self._trainer
 
@@ -58,10 +59,10 @@ class Hub:
         _ = found.spec  # refuses what is no training
         return found
 
-    def seen(self, name: str) -> Followed:
+    def seen(self, name: str, since: float | None = None) -> Followed:
         """The same, with what is new of it."""
         run = self.run(name)
-        run.look()
+        run.look(since)
         return run
 
     def runs(self) -> dict[str, Any]:
@@ -182,9 +183,7 @@ class Hub:
     def order_of(self, asked: Start | Intervene) -> dict[str, Any]:
         """What the trainer is told. A Spec that cannot be is refused here, an event by the trainer: it knows when."""
         if isinstance(asked, Intervene):
-            self.run(asked.run)
-            if asked.kind == "change" and asked.fields.get("field") not in presets.CHANGE:
-                raise EngramError(f"field: what can change here is {', '.join(presets.CHANGE)}")
+            kind_called(asked.kind, self.run(asked.run).spec)
             at = {"at": asked.at, "kind": asked.kind, "fields": dict(asked.fields)}
             return {"op": "intervene", "run": asked.run} | at
         if asked.run is not None:

@@ -9,7 +9,8 @@ from engram.errors import EngramError, did_you_mean
 from engram.models import Transformer
 from engram.records.record import walk
 from engram.specs import Train
-from engram.specs.settings import with_settings
+from engram.specs.forms import offered
+from engram.specs.settings import setting, with_settings
 
 MOST = 6  # trainings that one experiment offers
 FIELDS = (
@@ -26,9 +27,7 @@ FIELDS = (
     "plan.optimiser.lr",
     "plan.optimiser.momentum",
 )
-CHOICES = {"task.triggers": ["random", "fixed"], "task.outputs": ["uniform", "bigram"]}
 SILENT = ("seed", "plan.trained", "plan.at_end", "plan.attention_every")  # follow from others, or change no number
-CHANGE = ("plan.optimiser.lr", "plan.batch", "task.K", "task.triggers", "task.outputs")
 
 
 @cache
@@ -63,9 +62,9 @@ def _telling(spec: Train) -> dict[str, str]:
     return layers | rest
 
 
-def fields_of(spec: Train, names: tuple[str, ...] = FIELDS) -> list[dict[str, Any]]:
-    values = dict(walk(spec))
-    return [{"name": n, "value": values[n], "choices": CHOICES.get(n)} for n in names if n in values]
+def fields_of(spec: Train) -> list[dict[str, Any]]:
+    found = {name: offer for name in FIELDS if (offer := setting(spec, name)) is not None}
+    return [{"name": name} | offered(offer) for name, offer in found.items()]
 
 
 def chosen(name: str, seed: int, settings: Mapping[str, Any]) -> Train:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from engram.errors import EngramError
 
-VERSION = 2
+VERSION = 3
 LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
 Name = Annotated[str, Field(max_length=200)]
 Step = Annotated[int, Field(ge=0, le=10**9)]
@@ -117,12 +117,13 @@ class Control(Message):
 
 
 class Intervene(Message):
-    """An event (engram.specs.events) at a step, or now: the run is forked there and the fork goes on."""
+    """An event (engram.specs.events; `about` names the kinds and their fields) at a step, or now: the run is forked
+    there and the fork goes on."""
 
     t: Literal["intervene"]
     id: Id
     run: Name
-    kind: Literal["freeze", "unfreeze", "reset", "truncate", "noise", "ablate", "restore", "change"]
+    kind: Name
     at: Step | None = None
     fields: Annotated[dict[Name, bool | int | float | Name], Field(max_length=8)] = {}
 

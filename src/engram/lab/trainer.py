@@ -28,7 +28,7 @@ from engram.records.writer import Writer, note, write_spec
 from engram.runner.execute import execute
 from engram.specs import Train
 from engram.specs.encode import build, decode
-from engram.specs.events import KINDS, Event, Reset
+from engram.specs.events import Event, kind_called
 from engram.specs.spec import run_id
 
 LOOK = 0.05  # seconds between looks at the desk while there is nothing to train
@@ -177,11 +177,9 @@ class Trainer:
             raise EngramError("at: the run has ended; say at which step")
         now = len(record.rows)
         step = now if order["at"] is None else order["at"]
-        event = build(KINDS[order["kind"]], order["fields"] | {"step": step})
+        event = build(kind_called(order["kind"], record.train), order["fields"] | {"step": step})
         assert isinstance(event, Event)
-        if isinstance(event, Reset) and event.to not in record.snapshot_steps:
-            near = min(record.snapshot_steps, key=lambda stored: abs(stored - event.to), default="none")
-            raise EngramError(f"to: the weights of step {event.to} are not stored; the nearest that are: {near}")
+        _can_go_back(event, record.snapshot_steps)
         spec = steered(record.train, event, later=step >= now)
         paused = self.paused and self.spec is not None and run_id(self.spec) == record.id
         fork(record, spec)
@@ -228,6 +226,13 @@ class Trainer:
     def quit(self, order: Order) -> int:
         self.quitting = True
         return self.rows
+
+
+def _can_go_back(event: Event, stored: list[int]) -> None:
+    for field, step in event.earlier.items():
+        if step not in stored:
+            near = min(stored, key=lambda other: abs(other - step), default="none")
+            raise EngramError(f"{field}: the weights of step {step} are not stored; the nearest that are: {near}")
 
 
 ORDERS: dict[str, Callable[[Trainer, Order], int]] = {

@@ -19,7 +19,6 @@ from engram.records.writer import Writer
 from engram.runner.search import search_rows
 from engram.runner.training import Standing, measured_steps
 from engram.specs import Check, Search, Spec, Train
-from engram.specs.events import Reset
 from engram.specs.spec import run_id
 
 
@@ -123,7 +122,7 @@ def _snapshots(spec: Train) -> set[int]:
     """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where something happens, and what the plan asks for."""
     steps = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
     steps |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()
-    return steps | {event.step for event in spec.events} | {e.to for e in spec.events if isinstance(e, Reset)}
+    return steps | {step for event in spec.events for step in (event.step, *event.earlier.values())}
 
 
 def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:

@@ -15,7 +15,7 @@ from engram.records.files import Row
 from engram.records.record import initial_weights
 from engram.runner.probing import probe
 from engram.specs import Train
-from engram.specs.events import Past, Reset
+from engram.specs.events import Past
 from engram.specs.steering import at, muted, silent
 from engram.tasks import Batch
 
@@ -69,7 +69,7 @@ def _rows(
     kept: dict[int, Weights],
 ) -> Generator[tuple[Moment, Row], None, Weights]:
     """Each step with its row; weights that a later event asks for are kept."""
-    asked_for = {event.to for event in spec.events if isinstance(event, Reset)}
+    asked_for = {step for event in spec.events for step in event.earlier.values()}
     while True:
         try:
             moment = next(steps)

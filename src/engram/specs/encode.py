@@ -147,6 +147,11 @@ def user_code(value: Any) -> dict[str, bytes]:
     return own | user_code([getattr(value, name) for name in type(value).model_fields])
 
 
+def in_files(kind: type[Value], code: Code) -> bool:
+    """Whether a class stands in one of these files."""
+    return getattr(sys.modules.get(kind.__module__), "__content__", None) in code.values()
+
+
 def refuse_if_unreadable(value: Value) -> None:
     """A Spec that could be run but not read back from its record is refused before it runs."""
     try:

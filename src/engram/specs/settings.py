@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any, TypeVar
 
 from engram.errors import EngramError, did_you_mean
 from engram.specs.encode import TAGS, decode, encode, user_code
+from engram.specs.forms import Offer, choices_of
 from engram.values import Value
 
 Described = TypeVar("Described", bound=Value)  # a Spec
@@ -19,6 +21,14 @@ def with_settings(spec: Described, settings: dict[str, Any]) -> Described:
     for path, value in settings.items():
         _set(data, path.split("."), value, path)
     return decode(data, user_code(spec))
+
+
+def setting(spec: Value, path: str) -> Offer | None:
+    """The value of a dotted field and, of a Literal, what else it may be; None if the Spec has no such field."""
+    *way, name = path.split(".")
+    holder = reduce(lambda part, inner: getattr(part, inner, None), way, spec)
+    field = type(holder).model_fields.get(name) if isinstance(holder, Value) else None
+    return None if field is None else Offer(getattr(holder, name), choices_of(field))
 
 
 def all_with_settings(specs: Sequence[Described], settings: dict[str, Any]) -> list[Described]:

@@ -15,7 +15,7 @@ from engram.models.trace import Architecture
 from engram.probes.probe import Probe, probes_by_name
 from engram.specs import steering
 from engram.specs.encode import TAGS, digest_of
-from engram.specs.events import AnyEvent
+from engram.specs.events import Event
 from engram.tasks import Task
 from engram.tasks.facts import FactTask
 from engram.values import LAWS, Value, law_named
@@ -33,7 +33,7 @@ class Train(Value, name="records.spec.Train"):
     plan: Plan
     seed: Seed = 0
     tests: dict[str, InstanceOf[Task]] = {}
-    events: tuple[AnyEvent, ...] = ()
+    events: tuple[InstanceOf[Event], ...] = ()
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "Train":

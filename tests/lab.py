@@ -24,7 +24,7 @@ from engram.specs.settings import with_settings
 from engram.specs.spec import run_id
 
 SEEDS = count()
-MINE = (Path(__file__).parent.parent / "examples" / "mine.py").read_text()
+MINE = (Path(__file__).parent.parent / "examples" / "own_task.py").read_text()
 SMALL = {"task.T": 24, "task.K": 3, "model.d": 16, "plan.steps": 40, "plan.batch": 4}
 SCALE = """
 

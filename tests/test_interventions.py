@@ -11,7 +11,7 @@ from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
 from engram.models.factual import Factual
 from engram.records import Record
-from engram.run.execute import execute
+from engram.runner.execute import execute
 from engram.specs import Train
 from engram.specs.encode import build, decode, encode, load_code, user_code
 from engram.specs.events import Event, interventions, kind_called, kinds

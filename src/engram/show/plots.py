@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
+from math import ceil
 from textwrap import fill
 
 import numpy as np
@@ -18,7 +19,7 @@ from engram.records import Record
 from engram.show.style import COLOURS, INK, MUTED, house_style
 from engram.specs import Train
 
-MOST_MARKS = 100  # more than these cannot be read on an axis
+MOST_LETTERS, MOST_WORDS = 100, 32  # that can be read on an axis
 
 
 @house_style()
@@ -160,8 +161,11 @@ def draw_map(ax: Axes, memory: Stored) -> AxesImage:
         image.set_extent((left - 0.5, left + len(words.columns) - 0.5, top + len(words.rows) - 0.5, top - 0.5))
         return image
     for set_ticks, marks in places:
-        set_ticks(range(len(marks)), marks, fontsize=4.5) if len(marks) <= MOST_MARKS else set_ticks([])
-    ax.tick_params(length=0)
+        letters = max(map(len, marks)) <= 2 and len(marks) <= MOST_LETTERS
+        every = 1 if letters else ceil(len(marks) / MOST_WORDS)  # words need room, and long ones stand upright below
+        set_ticks(range(0, len(marks), every), marks[::every], fontsize=4.5 if letters else 5.5)
+    ax.tick_params(axis="x", length=0, rotation=90 if max(map(len, words.columns)) > 2 else 0)
+    ax.tick_params(axis="y", length=0)
     return image
 
 

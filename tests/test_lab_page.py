@@ -53,6 +53,11 @@ def start(page: Page, **settings: Any) -> str:
     return run
 
 
+def look_at(page: Page, lab: Served, run: str) -> None:
+    page.goto(f"{lab.url}#run={run}")
+    page.reload()  # another # alone opens nothing
+
+
 def steps(page: Page, run: str) -> int:
     return len((lab_of(page, f"rows('{run}')") or {}).get("step", []))
 
@@ -115,8 +120,7 @@ def test_freezing_forks_and_the_recall_stops(page: Page, lab: Served) -> None:
 def test_an_intervention_that_the_page_has_never_heard_of(page: Page, lab: Served) -> None:
     """The server says what it asks for: a choice, numbers, a switch."""
     run = own_run(lab.home, MINE + SCALE)
-    page.goto(f"{lab.url}#run={run}")
-    page.reload()
+    look_at(page, lab, run)
     page.get_by_test_id("go-on").click()
     wait(lambda: steps(page, run) > 10)
     pause(page)
@@ -156,6 +160,39 @@ def test_settings_have_the_values_of_the_run(page: Page, lab: Served) -> None:
     page.get_by_test_id("intervention-apply").click()
     fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
     assert [event.sentence for event in Record(lab.home / fork).train.events] == ["set task.triggers to fixed"]
+
+
+TESTED = MINE.replace("seed=seed)", 'seed=seed, tests={"short": Repeat(L=6)})')
+
+
+def test_whatever_is_measured_can_be_drawn(page: Page, lab: Served) -> None:
+    """A file of one's own brings columns of its own: off at first, and remembered when they are wanted."""
+    run = own_run(lab.home, TESTED, **{"plan.attention_every": 5})
+    look_at(page, lab, run)
+    page.get_by_test_id("go-on").click()
+    wait(lambda: "test.short.loss.in_context" in (lab_of(page, f"rows('{run}')") or {}))
+    timeline = page.locator("#panel-timeline")
+    expect(timeline).to_contain_text("accuracy in context")
+    expect(timeline).to_contain_text("W_K1 (t<64)")
+    expect(page.get_by_test_id("timeline-loss on tests")).to_be_hidden()
+    assert [b.inner_text() for b in page.locator(".further button").all()] == [
+        "attention", "loss on tests", "accuracy on tests"
+    ]  # fmt: skip
+    page.get_by_test_id("more-loss on tests").click()
+    page.reload()
+    expect(page.get_by_test_id("timeline-loss on tests").locator("canvas").first).to_be_visible()
+    expect(timeline).to_contain_text("Loss on tests (nats)")
+    expect(timeline).to_contain_text("short: loss in context")
+    page.get_by_test_id("more-loss on tests").click()
+    expect(page.get_by_test_id("timeline-loss on tests")).to_be_hidden()
+
+
+def test_a_run_that_has_ended_says_so_where_the_step_is_asked(page: Page, lab: Served) -> None:
+    look_at(page, lab, own_run(lab.home, MINE, **{"plan.steps": 3}))
+    page.get_by_test_id("go-on").click()
+    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "finished", timeout=20_000)
+    page.get_by_test_id("intervention-apply").click()
+    expect(page.locator(".when")).to_contain_text("the run has ended; say at which step")
 
 
 def test_scrubbing_while_it_runs_moves_nothing_else(page: Page) -> None:

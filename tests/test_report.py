@@ -13,6 +13,7 @@ from engram.errors import Interrupted
 from engram.experiments import find
 from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
+from engram.probes.columns import axis, column
 from engram.records import Record
 from engram.records.shelf import all_records
 from engram.runner.execute import execute
@@ -85,15 +86,13 @@ def test_maps_of_any_two_layers_show_what_the_rows_measure(home: Path) -> None:
 def test_what_is_measured_once_stands_in_a_table_and_not_among_the_curves(home: Path) -> None:
     """Every column of a record is drawn or tabled, none is both."""
     record = execute(full(layers=2, at_end=("effects", "masses"), probe_every=2, attention_every=2), home)
-    drawn = {f"{_kind(ax.get_ylabel())}.{line.get_label()}" for ax in curves([record]).axes for line in ax.lines}
+    lines = {(ax.get_ylabel(), line.get_label()) for ax in curves([record]).axes for line in ax.lines}
+    drawn = {name for name in record.columns if (axis(column(name).group), column(name).title) in lines}
+    assert len(drawn) == len(lines)
     tabled = {name for name in record.columns if f"<code>{name}</code>" in report("A", [(record, [])], [])}
     assert {name.partition(".")[0] for name in tabled} == {"effect", "mass"}
     assert drawn | tabled == set(record.columns) - {"step", "loss"}
     assert not drawn & tabled
-
-
-def _kind(label: str) -> str:
-    return label.removesuffix(" (nats)")
 
 
 def test_a_headline_says_only_what_all_runs_share(home: Path, tiny: Callable[..., Train]) -> None:

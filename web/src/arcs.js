@@ -1,4 +1,5 @@
 /** The tokens in a line, and over them what one position looks at. @import { Frame } from "./protocol.js" */
+import { computed } from "@preact/signals";
 import { colourOf } from "./colours.js";
 import { arrived, find } from "./frames.js";
 import { html, percent, useEffect, useMemo, useRef } from "./html.js";
@@ -8,7 +9,9 @@ import { chosen, query, reading } from "./sequence.js";
 import { isOff } from "./store.js";
 import { maps } from "./view.js";
 
-const WIDE = 14, HIGH = 74, MOST = 6, LEAST = 0.03; // pixels a token, of the arcs; arcs a head; the least weight drawn
+const HIGH = 74, MOST = 6, LEAST = 0.03; // pixels of the arcs; arcs a head; the least weight drawn
+/** Pixels a token: where letters have no marks, tokens are numbers. */
+const wide = computed(() => 6 + 8 * Math.max(1, ...(reading.value?.marks ?? []).map((mark) => mark.length)));
 
 /** The keys with the largest weights, or with the largest gains. @param {Frame} frame @param {number} t */
 function strongest(frame, t) {
@@ -20,7 +23,7 @@ function strongest(frame, t) {
 
 /** @param {number} from @param {number} to */
 function path(from, to) {
-  const a = (from + 0.5) * WIDE, b = (to + 0.5) * WIDE, rise = Math.min(HIGH - 4, 8 + Math.abs(a - b) / 2.4);
+  const a = (from + 0.5) * wide.value, b = (to + 0.5) * wide.value, rise = Math.min(HIGH - 4, 8 + Math.abs(a - b) / 2.4);
   if (from === to) return `M${a - 3},${HIGH} c-6,-16 12,-16 6,0`;
   return `M${a},${HIGH} C${a},${HIGH - rise * 1.3} ${b},${HIGH - rise * 1.3} ${b},${HIGH}`;
 }
@@ -53,7 +56,7 @@ function Tokens({ marks, asked, t }) {
   return useMemo(() => {
     const repeated = new Set(asked);
     return html`<div class="tokens">${marks.map((mark, i) => html`<span key=${i} class=${repeated.has(i) ? "asked" : ""}
-      aria-current=${i === t} style=${{ width: `${WIDE}px` }} onClick=${() => (chosen.value = i)}>${mark}</span>`)}</div>`;
+      aria-current=${i === t} style=${{ width: `${wide.value}px` }} onClick=${() => (chosen.value = i)}>${mark}</span>`)}</div>`;
   }, [marks, asked, t]);
 }
 
@@ -61,12 +64,11 @@ export function Strip() {
   const box = /** @type {{current: HTMLDivElement | null}} */ (useRef(null));
   const said = reading.value, t = hover.value?.picture.startsWith("attention:") ? hover.value.row : query.value;
   useEffect(() => {
-    const wide = box.current?.clientWidth ?? 0;
-    box.current?.scrollTo({ left: (t + 0.5) * WIDE - 0.8 * wide });
+    box.current?.scrollTo({ left: (t + 0.5) * wide.value - 0.8 * box.current.clientWidth });
   }, [t, said?.tokens.length]);
   if (!said) return null;
   return html`<div class="strip" ref=${box} tabindex="0" role="group" aria-label="Tokens. Arrow keys choose a position." onKeyDown=${key}>
-    <svg width=${said.tokens.length * WIDE} height=${HIGH} aria-hidden="true"><${Arcs} t=${t} /></svg>
+    <svg width=${said.tokens.length * wide.value} height=${HIGH} aria-hidden="true"><${Arcs} t=${t} /></svg>
     <${Tokens} marks=${said.marks} asked=${said.asked} t=${t} />
   </div>`;
 }

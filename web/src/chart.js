@@ -27,10 +27,11 @@ function axes(log) {
 
 /** @param {Picture} picture @returns {uPlot.Scales} */
 function scales({ log, range }) {
-  const top = /** @type {uPlot.Scale.Range} */ ((_u, _min, max) => [0, max * 1.05 || 1]);
+  /** With room above, and 0 in it. @type {uPlot.Scale.Range} */
+  const whole = (_u, min, max) => (min < 0 || max > 0 ? [Math.min(0, 1.05 * min), Math.max(0, 1.05 * max)] : [0, 1]);
   return {
     x: { time: false, distr: log ? 4 : 1, asinh: 1, range: () => [0, Math.max(1, curvesEnd.peek())] },
-    y: { range: range ?? top },
+    y: { range: range ?? whole },
   };
 }
 
@@ -92,6 +93,9 @@ function drawMarks(u, { marks }) {
   ctx.restore();
 }
 
+/** A single value is no line: it is drawn as a point. @param {uPlot} u @param {number} series */
+const alone = (u, series) => Array.from(u.data[series]).filter((y) => y != null).length === 1;
+
 /** Pressing and dragging on the curves scrubs. @param {uPlot} u */
 function scrubOn(u) {
   /** @param {PointerEvent} e */
@@ -121,7 +125,7 @@ export function makeChart(root, first, height) {
     width: root.clientWidth, height, legend: { show: false }, padding: [8, 12, 0, 0], axes: axes(first.log),
     scales: scales(first),
     cursor: { y: false, drag: { x: false, y: false }, sync: { key: "steps" }, points: { size: 5 } },
-    series: [{}, ...first.curves.map((c) => ({ label: c.label, stroke: c.colour, width: c.width, dash: c.dash, spanGaps: true, points: { show: false } }))],
+    series: [{}, ...first.curves.map((c) => ({ label: c.label, stroke: c.colour, width: c.width, dash: c.dash, spanGaps: true, points: { show: alone, size: 5 } }))],
     hooks: {
       drawClear: [(u) => drawMarks(u, picture)],
       draw: [(u) => drawLevels(u, picture), place],

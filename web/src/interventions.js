@@ -125,19 +125,19 @@ function wrongField() {
 }
 
 function When() {
-  const wrong = wrongField() === "at";
-  return html`<div class="when"><label>when <select data-testid="intervention-when" value=${timing.value}
+  const wrong = wrongField() === "at", later = timing.value === "at";
+  const why = wrong && html`<span class="error">${reason()}</span>`;
+  return html`<div class="when"><label>when <select data-testid="intervention-when" value=${timing.value} aria-invalid=${wrong && !later}
       onChange=${(/** @type {any} */ e) => {
         when.value = e.target.value;
         answer.value = null;
       }}>
-      <option value="now">now</option><option value="at">at step</option></select></label>
-    ${timing.value === "at" && html`<label>step <input class="short" inputmode="numeric" data-testid="intervention-at"
+      <option value="now">now</option><option value="at">at step</option></select>${!later && why}</label>
+    ${later && html`<label>step <input class="short" inputmode="numeric" data-testid="intervention-at"
       aria-invalid=${wrong} value=${atStep.value} onInput=${(/** @type {any} */ e) => {
         at.value = e.target.value;
         answer.value = null;
-      }} />
-      ${wrong && html`<span class="error">${reason()}</span>`}</label>`}</div>`;
+      }} />${why}</label>`}</div>`;
 }
 
 function Outcome() {

@@ -12,7 +12,7 @@
  * @typedef {{name: string, about: string, fields: Field[]}} Preset
  * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
  *   diagonal?: boolean}} Picture
- * @typedef {{name: string, title: string, group: "loss" | "accuracy" | "recall" | "attention" | "other"}} Column
+ * @typedef {{name: string, title: string, group: string, axis: string}} Column
  * @typedef {{column: string, value: number, name: string}} Level
  * @typedef {[number, number]} Head layer and head, from 1
  * @typedef {Record<string, (number | null)[]> & {step: number[]}} Columns
@@ -22,8 +22,9 @@
  * @typedef {{t: "hello", v: number}} Hello
  * @typedef {{t: "runs", runs: Run[], presets: Preset[]}} RunsSaid
  * @typedef {{t: "about", run: string, title: string, steps: number, seed: number, N: number, T: number,
- *   letters: string[] | null, heads: Head[], pictures: Picture[], columns?: Column[],
+ *   letters: string[] | null, heads: Head[], pictures: Picture[],
  *   levels: Level[], events: Mark[], interventions: Intervention[]}} About
+ * @typedef {{t: "columns", run: string, columns: Column[]}} ColumnsSaid
  * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
  *   births: Mark[], trainer: Trainer}} State
@@ -37,7 +38,7 @@
  * @typedef {{t: "answer", id: number, ok: boolean, run?: string | null, step?: number | null, error?: string | null,
  *   field?: string | null}} Answer
  * @typedef {{t: "error", message: string}} Failure
- * @typedef {Hello | RunsSaid | About | Rows | State | ReadingSaid | Tick | CellSaid | TokensSaid | Answer | Failure} Heard
+ * @typedef {Hello | RunsSaid | About | ColumnsSaid | Rows | State | ReadingSaid | Tick | CellSaid | TokensSaid | Answer | Failure} Heard
  *
  * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null,
  *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, reads: boolean, also: string[],

@@ -10,7 +10,7 @@ import { merge } from "./rows.js";
 import { read } from "./sequence.js";
 import { send } from "./socket.js";
 import { same } from "./steps.js";
-import { abouts, also, info, link, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
+import { abouts, also, curvesOf, info, link, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
 import { stillWanted } from "./view.js";
 
 /** How often the list is asked for again before a run that is not in it is given up. */
@@ -24,7 +24,7 @@ export const seen = (frame) => void waiting.frames.push(frame);
 
 /** @param {Heard} message */
 export function heard(message) {
-  if (message.t === "about" || message.t === "rows" || message.t === "state") waiting.news.push(message);
+  if (["about", "columns", "rows", "state"].includes(message.t)) waiting.news.push(message);
   else if (message.t === "reading") waiting.readings.push(message);
   else if (message.t === "tick") batch(() => drawAll(message.serial));
   else take(message);
@@ -54,6 +54,9 @@ function take(message) {
     case "runs": return list(message);
     case "about":
       abouts.value = { ...abouts.value, [message.run]: message };
+      return undefined;
+    case "columns":
+      curvesOf.value = { ...curvesOf.value, [message.run]: message.columns };
       return undefined;
     case "rows":
       rows.value = { ...rows.value, [message.run]: merge(rows.value[message.run], message.from, message.columns) };

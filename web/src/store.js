@@ -1,6 +1,6 @@
 /**
  * All that the page knows, as signals.
- * @import { About, Columns, Head, Preset, Run, State, Trainer } from "./protocol.js"
+ * @import { About, Column, Columns, Head, Preset, Run, State, Trainer } from "./protocol.js"
  */
 import { computed, signal } from "@preact/signals";
 import { atOrBefore, reach, union } from "./steps.js";
@@ -16,6 +16,8 @@ export const runs = signal(null);
 export const presets = signal([]);
 /** @type {Signal<Record<string, About>>} */
 export const abouts = signal({});
+/** @type {Signal<Record<string, Column[]>>} what can be drawn */
+export const curvesOf = signal({});
 /** @type {Signal<Record<string, Columns>>} */
 export const rows = signal({});
 /** @type {Signal<Record<string, State>>} */
@@ -50,6 +52,8 @@ export const tokens = signal(null);
 /** @type {Signal<string[]>} */
 export const folded = signal([]);
 export const logSteps = signal(false);
+/** @type {Signal<string[]>} groups of curves that are drawn beside losses, accuracies and recalls */
+export const further = signal([]);
 
 // Of the moment
 /** @type {Signal<Set<string>>} panels on the screen */
@@ -66,6 +70,7 @@ export const held = signal(null);
 // Derived
 export const about = computed(() => (run.value ? abouts.value[run.value] : undefined));
 export const state = computed(() => (run.value ? states.value[run.value] : undefined));
+export const curves = computed(() => (run.value ? curvesOf.value[run.value] : undefined) ?? []);
 export const columns = computed(() => (run.value ? rows.value[run.value] : undefined));
 export const info = computed(() => runs.value?.find((r) => r.id === run.value));
 /** Whether the trainer has something to do with a run; of one that it has brought to its end the record says all. @param {string | null} id */

@@ -1,34 +1,27 @@
 /**
- * Losses, and accuracy with the recalls, over the steps; branches are drawn thin in the same colours.
+ * Losses, accuracy with the recalls, and what else was measured, over the steps; branches are drawn thin in the same colours.
  * @import { Column } from "./protocol.js"
  */
 import { signal } from "@preact/signals";
 import uPlot from "uplot";
 import { makeChart } from "./chart.js";
 import { colourOf, dashOf } from "./colours.js";
-import { html, number, useComputed, useRef, useSignal, useSignalEffect } from "./html.js";
+import { html, number, useComputed, useRef, useSignalEffect } from "./html.js";
 import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
-import { about, also, columns, curvesEnd, events, logSteps, now, pointed, rows, run, state } from "./store.js";
+import { about, also, columns, curves, curvesEnd, events, further, logSteps, now, pointed, rows, run, state } from "./store.js";
 
 const HEIGHT = 205;
+const SHARES = ["accuracy", "recall"]; // drawn together, between 0 and 1
+const ALWAYS = ["loss", ...SHARES];
 /** Columns that were switched on or off by hand. */
 const switched = signal(/** @type {Record<string, boolean>} */ ({}));
 
 /** @param {Column} column */
-const on = (column) => switched.value[column.name] ?? (column.group !== "attention");
-
-/** A column that the server does not describe says by its name what it is. @param {string} name @returns {Column} */
-function guess(name) {
-  const group = /** @type {const} */ (["loss", "accuracy", "recall", "attention"]).find((g) => name === g || name.startsWith(`${g}.`));
-  return { name, title: group === "recall" ? name.slice(7) : name.replace(/[._]/g, " "), group: group ?? "other" };
-}
+const on = (column) => switched.value[column.name] ?? true;
 
 /** @param {string[]} groups */
-function among(groups) {
-  const all = about.value?.columns ?? Object.keys(columns.value ?? {}).map(guess);
-  return all.filter((c) => groups.includes(c.group));
-}
+const among = (groups) => curves.value.filter((c) => groups.includes(c.group));
 
 /** @param {Column[]} shown @returns {uPlot.AlignedData} */
 function joined(shown) {
@@ -52,18 +45,22 @@ function picture(all, range) {
 
 /** @param {{all: Column[]}} props */
 function Legend({ all }) {
-  const step = pointed.value ?? now.value, there = step <= (columns.value?.step.at(-1) ?? 0), more = useSignal(false);
-  const aside = all.filter((c) => c.group === "attention");
-  return html`<div class="legend">${all.map((c, i) => (more.value || on(c) || !aside.includes(c)) && html`<button key=${c.name} aria-pressed=${on(c)} title=${c.name}
+  const step = pointed.value ?? now.value, there = step <= (columns.value?.step.at(-1) ?? 0);
+  return html`<div class="legend">${all.map((c, i) => html`<button key=${c.name} aria-pressed=${on(c)} title=${c.name}
       onClick=${() => (switched.value = { ...switched.value, [c.name]: !on(c) })}>
       <i style=${{ background: colourOf(c.name, i) }} aria-hidden="true"></i>${c.title}
-      <b>${on(c) ? number(there ? measured(columns.value, c.name, step) : null) : ""}</b></button>`)}
-    ${aside.length > 0 && html`<button class="more" aria-expanded=${more.value} onClick=${() => (more.value = !more.value)}>
-      ${more.value ? "fewer" : "more…"}</button>`}</div>`;
+      <b>${on(c) ? number(there ? measured(columns.value, c.name, step) : null) : ""}</b></button>`)}</div>`;
 }
 
-/** @param {{testid: string, label: string, groups: string[], range: [number, number] | null}} props */
-function Curves({ testid, label, groups, range }) {
+/** "Accuracy and recall" @param {string[]} groups */
+function labelOf(groups) {
+  const axes = [...new Set(among(groups).map((c) => c.axis))], text = (axes.length ? axes : groups).join(" and ");
+  return text[0].toUpperCase() + text.slice(1);
+}
+
+/** @param {{testid: string, groups: string[], range?: [number, number] | null}} props */
+function Curves({ testid, groups, range = null }) {
+  const label = labelOf(groups);
   const root = /** @type {{current: HTMLDivElement | null}} */ (useRef(null));
   const chart = /** @type {{current: ReturnType<typeof makeChart> | null}} */ (useRef(null));
   const drawn = useRef("");
@@ -87,9 +84,24 @@ function Curves({ testid, label, groups, range }) {
   </figure>`;
 }
 
+/** @param {string} group */
+function toggle(group) {
+  const rest = further.value.filter((other) => other !== group);
+  further.value = rest.length < further.value.length ? rest : [...rest, group];
+}
+
+/** What else is measured, to be drawn if wanted. @param {{groups: string[]}} props */
+function More({ groups }) {
+  return html`<div class="further" role="group" aria-label="Further curves"><span>more</span>${groups.map((group) => html`<button key=${group}
+    class="quiet" data-testid=${`more-${group}`} aria-pressed=${further.value.includes(group)} onClick=${() => toggle(group)}>${group}</button>`)}</div>`;
+}
+
 export function Timeline() {
+  const others = [...new Set(curves.value.map((c) => c.group))].filter((group) => !ALWAYS.includes(group));
   return html`<${Panel} name="timeline" title="Timeline">
-    <${Curves} testid="timeline-losses" label="Loss, nats" groups=${["loss"]} range=${null} />
-    <${Curves} testid="timeline-recalls" label="Accuracy and recall" groups=${["accuracy", "recall", "attention"]} range=${[-0.03, 1.06]} />
+    <${Curves} testid="timeline-losses" groups=${["loss"]} />
+    <${Curves} testid="timeline-recalls" groups=${SHARES} range=${[-0.03, 1.06]} />
+    ${others.filter((group) => further.value.includes(group)).map((group) => html`<${Curves} key=${group} testid=${`timeline-${group}`} groups=${[group]} />`)}
+    ${others.length > 0 && html`<${More} groups=${others} />`}
   <//>`;
 }

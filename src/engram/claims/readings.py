@@ -10,13 +10,6 @@ import numpy as np
 from engram.errors import EngramError
 from engram.records.record import Record
 
-MEMORIES = {  # column → name a person reads
-    "recall.W_O2": "W_O2",
-    "recall.W_K2": "W_K2",
-    "recall.W_K1.t<64": "W_K1 (t<64)",
-    "recall.W_K1": "W_K1",
-}
-
 
 def birth(record: Record, column: str, level: float = 0.5) -> int | None:
     """The first step at which a memory's recall is above the level; None if it never is."""

@@ -72,11 +72,11 @@ def _live_birth(fresh: bool, json: bool) -> int:
 
 
 def _births(record: Any) -> dict[str, dict[str, int | None]]:
-    from engram.claims.readings import MEMORIES, birth
+    from engram.claims.readings import birth
+    from engram.probes.columns import memories
 
-    return {
-        name: {str(level): birth(record, column, level) for level in (0.5, 0.9)} for column, name in MEMORIES.items()
-    }
+    found = memories(record.columns)
+    return {m.title: {str(level): birth(record, m.name, level) for level in (0.5, 0.9)} for m in found}
 
 
 def _tell_birth(result: Any, report: Path) -> None:

@@ -80,7 +80,7 @@ class Client:
         """A page takes in only pictures of the view it has sent last, so those sent before are forgotten."""
         same = self.view is not None and self.view.run == view.run
         before = list(self._sent.items())  # a thread may be writing there
-        self._sent = Sent({kind: what for kind, what in before if same and kind[0] in ("about", "state")})
+        self._sent = Sent({kind: what for kind, what in before if same and kind[0] in ("about", "columns", "state")})
         self._rows = {run: min(have, self._rows.get(run, have)) for run, have in view.rows_from.items()} | {
             run: sent for run, sent in self._rows.items() if run not in view.rows_from
         }
@@ -192,10 +192,11 @@ class Client:
         except EngramError as error:
             told = {"t": "error", "message": str(error)}
             return [sent.unless(("error", name), told, told)]
-        rows = run.rows(min(self._rows.get(name, 0), len(run.follower.rows)))
+        rows, columns = run.rows(min(self._rows.get(name, 0), len(run.follower.rows))), run.columns()
         self._rows[name] = len(run.follower.rows)
         wrong = {"t": "error", "message": run.wrong} if run.wrong else None
-        return [about, rows, sent.unless(("error", name), wrong, wrong)]
+        changed = [sent.unless((kind, name), now, now) for kind, now in (("columns", columns), ("error", wrong))]
+        return [about, rows, *changed]
 
     def step(self, sent: Sent, view: View) -> int:
         """The step whose weights are shown."""

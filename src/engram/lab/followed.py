@@ -2,17 +2,17 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from engram.claims.readings import MEMORIES
 from engram.errors import EngramError
 from engram.lab import pictures
 from engram.models.memories import heads_of
+from engram.probes.columns import axis, curves, memories
 from engram.records.files import Row
 from engram.records.follow import Follower
 from engram.records.shelf import state
@@ -49,6 +49,7 @@ class Followed:
         self._looked = -POLL
         self._digest = 0  # when the run ended, as its folder has it
         self._models = Lasting()
+        self._measured: dict[str, None] = {}  # columns with a number in them, in the order in which they came
 
     @cached_property
     def spec(self) -> Train:
@@ -66,7 +67,8 @@ class Followed:
         except EngramError as error:
             news, self.wrong = [], str(error)
         if news:
-            self.births = births_in(self.follower.rows)
+            self._measured |= dict.fromkeys(name for row in news for name, value in row.items() if _is_number(value))
+            self.births = births_in(self.follower.rows, self._measured)
 
     def _see_state(self) -> None:
         """A record that has ended is checked once."""
@@ -98,11 +100,15 @@ class Followed:
             "letters": list(marks_of(spec.task)) if hasattr(spec.task, "alphabet") else None,
             "heads": list(heads_of(spec.model)),
             "pictures": pictures.catalogue(spec),
-            "columns": columns_of(spec),
             "levels": pictures.levels(spec),
             "events": events_of(spec),
             "interventions": interventions(spec),
         }
+
+    def columns(self) -> dict[str, Any]:
+        """What can be drawn so far."""
+        found = [c._asdict() | {"axis": axis(c.group)} for c in curves(self._measured)]
+        return {"t": "columns", "run": self.id, "columns": found}
 
     def rows(self, start: int) -> dict[str, Any] | None:
         """Rows from a step on, by column; None if there are none."""
@@ -127,24 +133,17 @@ class Followed:
         }
 
 
-def births_in(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def births_in(rows: Sequence[Row], columns: Iterable[str]) -> list[dict[str, Any]]:
+    """When each memory first recalls more than half of what it is asked."""
     found = []
-    for column, name in MEMORIES.items():
-        born = next((row["step"] for row in rows if (row.get(column) or 0.0) > 0.5), None)
-        found += [] if born is None else [{"step": born, "what": f"{name} is born"}]
+    for memory in memories(columns):
+        born = next((row["step"] for row in rows if (row.get(memory.name) or 0.0) > 0.5), None)
+        found += [] if born is None else [{"step": born, "what": f"{memory.title} is born"}]
     return found
-
-
-def columns_of(spec: Train) -> list[dict[str, str]]:
-    """Curves worth a line, with the words for them; what else is measured has the name of its column."""
-    groups = {"in_context": "in context", "first": "first visits", "global": "global", "answer": "answers"}
-    read = [group for group in spec.task.groups if spec.plan.loss in (group, "all")]
-    found = [{"name": "loss", "title": "loss", "group": "loss"}] if len(read) > 1 else []
-    for kind in ("loss", "accuracy"):
-        found += [{"name": f"{kind}.{g}", "title": f"{kind} {groups.get(g, g)}", "group": kind} for g in read]
-    there = {picture["name"].partition(":")[2] for picture in pictures.catalogue(spec)}
-    recalls = {column: title for column, title in MEMORIES.items() if column.split(".")[1] in there}
-    return found + [{"name": name, "title": title, "group": "recall"} for name, title in recalls.items()]
 
 
 def events_of(spec: Train) -> list[dict[str, Any]]:

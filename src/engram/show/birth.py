@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.claims.readings import MEMORIES
+from engram.probes.columns import memories
 from engram.records import Record
 from engram.show.plots import describe, headline, seed_curves
 from engram.show.style import COLOURS, CYCLE, INK, MUTED, house_style
@@ -39,9 +39,9 @@ def _thaw(record: Record) -> int:
 
 def recalls(ax: Axes, records: Sequence[Record]) -> None:
     """Recall of every memory; one that nothing competes with (a single fixed trigger) is left out."""
-    for column, name in MEMORIES.items():
-        if not np.isnan([record.column(column)[-1] for record in records]).any():
-            seed_curves(ax, records, column, COLOURS[column], name)
+    for i, memory in enumerate(memories(records[0].columns)):
+        if not np.isnan([record.column(memory.name)[-1] for record in records]).any():
+            seed_curves(ax, records, memory.name, COLOURS.get(memory.name, f"C{i}"), memory.title)
     ax.set_ylim(0, 1.02)
 
 
@@ -68,7 +68,8 @@ def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
 @house_style()
 def memories_by_kind(runs: Runs, title: str) -> Figure:
     """Figs. 5 and 6: one panel a memory, one line a kind of training."""
-    columns = {**MEMORIES, "kl.W_F": "W_F: KL to the bigram"}
+    recalled = {memory.name: memory.title for memory in memories(next(iter(runs.values()))[0].columns)}
+    columns = recalled | {"kl.W_F": "W_F: KL to the bigram"}
     fig = Figure(figsize=(3.0 * len(columns), 3.9))
     axes = fig.subplots(1, len(columns), sharex=True)
     for ax, (column, name) in zip(axes, columns.items(), strict=True):

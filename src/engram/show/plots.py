@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import groupby
 from math import ceil
 from textwrap import fill
 
@@ -13,8 +12,9 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from engram.claims.readings import MEMORIES, birth
+from engram.claims.readings import birth
 from engram.memory.stored import Stored
+from engram.probes.columns import axis, column, memories
 from engram.records import Record
 from engram.show.style import COLOURS, INK, MUTED, house_style
 from engram.specs import Train
@@ -33,9 +33,10 @@ def birth_curves(records: Sequence[Record]) -> Figure:
     guess = f"a guess among {spec.task.N} tokens: {1 / spec.task.N:.3f}"
     top.text(spec.steps, 1 / spec.task.N + 0.02, guess, color=MUTED, fontsize=8, ha="right")
     top.set(ylabel="accuracy", ylim=(0, 1.02), title="Prediction in context")
-    for column, name in MEMORIES.items():
-        seed_curves(bottom, records, column, COLOURS[column], name)
-        _mark_birth((top, bottom), records, column)
+    for i, memory in enumerate(memories(records[0].columns)):
+        colour = COLOURS.get(memory.name, f"C{i}")
+        seed_curves(bottom, records, memory.name, colour, memory.title)
+        _mark_birth((top, bottom), records, memory.name, colour)
     bottom.set(xlabel="training step", ylabel="recall", ylim=(0, 1.02), title="Memories")
     bottom.legend(fontsize=9)
     for ax in (top, bottom):
@@ -48,13 +49,14 @@ def birth_curves(records: Sequence[Record]) -> Figure:
 @house_style()
 def curves(records: Sequence[Record]) -> Figure:
     """Every column that was measured over steps, grouped by what it is: losses, accuracies, recalls, …"""
-    families = {kind: list(names) for kind, names in groupby(over_steps(records[0]), lambda name: name.split(".")[0])}
-    fig = Figure(figsize=(7.2, 2.3 * len(families)))
-    axes = fig.subplots(len(families), 1, sharex=True, squeeze=False)
-    for ax, (kind, names) in zip(axes[:, 0], families.items(), strict=True):
-        for i, name in enumerate(names):
-            seed_curves(ax, records, name, COLOURS.get(name, f"C{i}"), name.partition(".")[2] or name)
-        ax.set_ylabel(f"{kind} (nats)" if kind in ("loss", "kl") else kind)
+    measured = [column(name) for name in over_steps(records[0])]
+    groups = sorted({c.group for c in measured})
+    fig = Figure(figsize=(7.2, 2.3 * len(groups)))
+    axes = fig.subplots(len(groups), 1, sharex=True, squeeze=False)
+    for ax, group in zip(axes[:, 0], groups, strict=True):
+        for i, c in enumerate(c for c in measured if c.group == group):
+            seed_curves(ax, records, c.name, COLOURS.get(c.name, f"C{i}"), c.title)
+        ax.set_ylabel(axis(group))
         ax.grid(axis="y")
         ax.legend(fontsize=8)
     axes[-1, 0].set_xlabel("training step")
@@ -115,17 +117,15 @@ def _sizes(spec: Train) -> list[str]:
     return [*sizes, f"batch {spec.plan.batch}", f"{type(optimiser).__name__} lr {optimiser.lr:g}"]
 
 
-def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], column: str) -> None:
+def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], memory: str, colour: str) -> None:
     """A dashed line at the mean birth over seeds, if the memory was born in all of them."""
-    births = [birth(record, column) for record in records]
+    births = [birth(record, memory) for record in records]
     if None in births:
         return
     step = float(np.mean(births))  # type: ignore[arg-type]
     for ax in axes:
-        ax.axvline(step, color=COLOURS[column], ls="--", lw=0.9, alpha=0.8)
-    axes[-1].annotate(
-        f"{step:.0f}", (step, 0.02), (2, 0), textcoords="offset points", fontsize=8, color=COLOURS[column]
-    )
+        ax.axvline(step, color=colour, ls="--", lw=0.9, alpha=0.8)
+    axes[-1].annotate(f"{step:.0f}", (step, 0.02), (2, 0), textcoords="offset points", fontsize=8, color=colour)
 
 
 def headline(fig: Figure, text: str) -> None:

@@ -4,7 +4,8 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from engram.claims.readings import MEMORIES, birth
+from engram.claims.readings import birth
+from engram.probes.columns import Column, memories
 from engram.records import Record
 from engram.records.files import Row
 from engram.specs import Spec, Train
@@ -27,17 +28,15 @@ class Progress:
         self.step = row["step"]
         self._recent.append((time.monotonic(), self.step))
         self.latest |= {name: value for name, value in row.items() if value is not None}
-        return [
-            self._born(column, level) for column in MEMORIES for level in LEVELS if self._is_new(row, column, level)
-        ]
+        return [self._born(c, level) for c in memories(row) for level in LEVELS if self._is_new(row, c.name, level)]
 
     def _is_new(self, row: Row, column: str, level: float) -> bool:
         return (column, level) not in self.births and (row.get(column) or 0.0) > level
 
-    def _born(self, column: str, level: float) -> str:
-        self.births[column, level] = self.step
+    def _born(self, memory: Column, level: float) -> str:
+        self.births[memory.name, level] = self.step
         verb = "is born" if level == LEVELS[0] else "stands firm"
-        return f"{MEMORIES[column]} {verb} at step {self.step} (recall {self.latest[column]:.2f} > {level})"
+        return f"{memory.title} {verb} at step {self.step} (recall {self.latest[memory.name]:.2f} > {level})"
 
     @property
     def seconds_per_step(self) -> float | None:
@@ -63,13 +62,13 @@ class Progress:
 def birth_summary(record: Record) -> list[str]:
     """One line a memory: when it was born, or that it was not."""
     lines = []
-    for column, name in MEMORIES.items():
-        born = {level: birth(record, column, level) for level in LEVELS}
+    for memory in memories(record.columns):
+        born = {level: birth(record, memory.name, level) for level in LEVELS}
         words = [
             f"not above {level}" if step is None else f"above {level} at step {step}" for level, step in born.items()
         ]
         state = "not born: recall" if born[LEVELS[0]] is None else "born: recall"
-        lines.append(f"{name:<12} {state} {', '.join(words)}")
+        lines.append(f"{memory.title:<12} {state} {', '.join(words)}")
     return lines
 
 

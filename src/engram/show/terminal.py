@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from engram.claims.readings import MEMORIES
+from engram.probes.columns import memories
 from engram.records.files import Row
 from engram.show.progress import Progress, clock
 from engram.specs import Spec, Train
@@ -89,7 +89,7 @@ def _bars(run: Progress) -> Table:
     rows = [("steps", run.step / max(1, run.spec.steps), "white")]
     if "accuracy.in_context" in run.latest:
         rows.append(("in-context accuracy", run.latest["accuracy.in_context"], "cyan"))
-    rows += [(name, run.latest[column], "green") for column, name in MEMORIES.items() if column in run.latest]
+    rows += [(memory.title, run.latest[memory.name], "green") for memory in memories(run.latest)]
     for name, value, colour in rows:
         bar = ProgressBar(total=1.0, completed=value, width=BAR, complete_style=colour, finished_style=colour)
         table.add_row(f"  {name}", bar, f"{value:.2f}")

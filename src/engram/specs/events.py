@@ -200,13 +200,13 @@ class OfHead(Event):
 
 
 class Ablate(OfHead, name="learning.events.Ablate"):
-    """The head writes nothing, and learns nothing through what it would write; momentum and decay of W_O go on."""
+    """The head writes nothing, and learns nothing through what it would write."""
 
     title = "Ablate a head"
     words = "ablate head {layer}.{head}"
 
     def silence(self, heads: frozenset[Head]) -> frozenset[Head]:
-        return heads | {self.place}
+        return heads | {self.place}  # its weights are still there: momentum and decay of W_O go on
 
     def refuse(self, now: "Train", silent: frozenset[Head]) -> None:
         super().refuse(now, silent)

@@ -1,0 +1,65 @@
+"""What a column of the rows is: the group that it is drawn with, and its title there. Any name will do."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+FIRST = ("recall.W_O2", "recall.W_K2", "recall.W_K1.t<64", "recall.W_K1")  # memories that are named before others
+UNITS = {"loss": "nats", "loss on tests": "nats", "kl": "nats"}
+WORDS = {
+    "in_context": "in context",
+    "first": "first visits",
+    "answer": "answers",
+    "relation": "of the relation",
+    "subject": "of the subject",
+}
+
+
+class Column(NamedTuple):
+    name: str
+    group: str
+    title: str
+
+
+def column(name: str) -> Column:
+    return Column(name, *_group_and_title(name.split(".")))
+
+
+def _group_and_title(parts: list[str]) -> tuple[str, str]:
+    match parts:
+        case ["test", test, *inner] if inner:
+            group, title = _group_and_title(inner)
+            return f"{group} on tests", f"{test}: {title}"
+        case ["all", *inner] if inner:
+            group, title = _group_and_title(inner)
+            return group, f"{title} over all facts"
+        case ["recall", memory, *where]:
+            return "recall", f"{memory} ({', '.join(where)})" if where else memory
+        case ["loss" | "accuracy" as group, *where]:
+            return group, " ".join([group, *map(_word, where)])
+    group, *rest = parts
+    return _word(group), " ".join(map(_word, rest or parts))
+
+
+def _word(part: str) -> str:
+    """Letters of the paper stay as they are: W_K1."""
+    return WORDS.get(part, part.replace("_", " ") if part.islower() else part)
+
+
+def axis(group: str) -> str:
+    """What stands at the axis of a group: "loss (nats)"."""
+    return f"{group} ({UNITS[group]})" if group in UNITS else group
+
+
+def memories(names: Iterable[str]) -> list[Column]:
+    """The recalls among some columns, in the order in which their births are told."""
+    found = [column(name) for name in names]
+    place = {name: i for i, name in enumerate(FIRST)}
+    return sorted((c for c in found if c.group == "recall"), key=lambda c: place.get(c.name, len(place)))
+
+
+def curves(names: Iterable[str]) -> list[Column]:
+    """What can be drawn over the steps. The loss over all that is read is left out where it is that of one group."""
+    known = [name for name in dict.fromkeys(names) if name != "step"]
+    same = sum(name.startswith("loss.") for name in known) == 1
+    others = [c for c in map(column, known) if c.group != "recall" and not (same and c.name == "loss")]
+    return others + memories(known)

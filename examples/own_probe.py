@@ -1,6 +1,6 @@
 """A probe of one's own: how sure is the model, and does that change when the induction head is born?
 
-The columns of the probe stand in the rows, and the report and the lab draw them.
+The columns of the probe stand in the rows; the figure of the run, the report and the lab draw them.
 
 engram run ./own_probe.py
 """

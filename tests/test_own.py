@@ -40,8 +40,11 @@ def test_a_probe_of_ones_own_is_in_rows_and_report(home: Path) -> None:
     (record,) = api.run(str(EXAMPLES / "own_probe.py"), scale="smoke").records
     assert [("entropy.global" in row) for row in record.rows] == [step % 5 == 0 or step == 12 for step in range(13)]
     assert record.rows[0]["entropy.global"] > 0
+    pictures = {picture.name: picture.figure for picture in gallery(record)}
+    drawn = {line.get_label() for ax in pictures["probes"].axes for line in ax.lines}
+    assert drawn == {"in context", "global"}
     page = report("mine", [(record, gallery(record))], [])
-    assert "Certainty" in page  # in the Spec
+    assert "What the probes of this plan measured." in page
 
 
 def own(text: str, path: Path) -> Path:

@@ -27,6 +27,7 @@ class Look:
     """A training at one step, as a probe sees it. A probe measures and changes nothing.
 
     w            the weights; `first()` gives those before the first step
+    trained      the names of the trained matrices
     loss         the group of positions that the training reads
     tests        tasks on which it is tested, by name
     gradients    loss and accuracy by the path on which the training is computed (engram.learning.reference.gradients)
@@ -36,6 +37,7 @@ class Look:
     model: Architecture
     w: Weights
     seed: int
+    trained: tuple[str, ...]
     loss: str
     tests: Mapping[str, Task]
     gradients: Callable[..., Any]

@@ -16,7 +16,8 @@ from engram.specs import Train
 def probe(spec: Train, step: int, w: Weights, gradients: Gradients) -> dict[str, float]:
     """What the probes say that are due at this step."""
     due = [probe for probe in probes_of(spec) if probe.is_due(step, spec.plan.steps)]
-    look = Look(spec.task, spec.model, w, spec.seed, spec.plan.loss, spec.tests, gradients, lambda: _first(spec, w))
+    plan, first = spec.plan, lambda: _first(spec, w)
+    look = Look(spec.task, spec.model, w, spec.seed, plan.trained, plan.loss, spec.tests, gradients, first)
     found: dict[str, float] = {}
     for probe in due:
         found |= _checked(probe, probe.measure(look), found)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from engram.models.memories import two_layers
+from engram.probes.probe import Probe
 from engram.records import Record
 from engram.show.attention import attention_maps
-from engram.show.plots import birth_curves, curves, memory_maps
+from engram.show.plots import birth_curves, curves, memory_maps, over_steps
 from engram.specs import Train
 
 NAMES = ("curves", "memories", "attention")  # of a training with two layers of attention, in this order
@@ -28,6 +29,9 @@ def gallery(record: Record) -> list[Picture]:
     birth = two_layers(spec.model) and "accuracy.in_context" in record.columns
     told = "In-context accuracy and the recall of each memory over training." if birth else "Everything measured."
     pictures = [Picture("curves", told, (birth_curves if birth else curves)([record]))]
+    own = [name for name in over_steps(record) if name.startswith(_own_columns(spec))]
+    if birth and own:
+        pictures.append(Picture("probes", "What the probes of this plan measured.", curves([record], own)))
     memories = record.memories() if record.snapshot_steps else []
     if memories:
         caption = MEMORIES if two_layers(spec.model) else BASIS
@@ -36,6 +40,11 @@ def gallery(record: Record) -> list[Picture]:
     if record.snapshot_steps and two_layers(spec.model) and "in_context" in spec.task.groups:
         pictures.append(Picture("attention", ATTENTION, attention_maps(record)))
     return pictures
+
+
+def _own_columns(spec: Train) -> tuple[str, ...]:
+    """How the columns begin that probes of one's own measure."""
+    return tuple(prefix for probe in spec.plan.probes if isinstance(probe, Probe) for prefix in probe.columns)
 
 
 BASIS = "Each matrix in its association basis: rows ask, columns answer."

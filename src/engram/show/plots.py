@@ -47,9 +47,9 @@ def birth_curves(records: Sequence[Record]) -> Figure:
 
 
 @house_style()
-def curves(records: Sequence[Record]) -> Figure:
-    """Every column that was measured over steps, grouped by what it is: losses, accuracies, recalls, …"""
-    measured = [column(name) for name in over_steps(records[0])]
+def curves(records: Sequence[Record], names: Sequence[str] | None = None) -> Figure:
+    """Columns that were measured over steps, all unless some are named, by what they are: losses, accuracies, …"""
+    measured = [column(name) for name in over_steps(records[0]) if names is None or name in names]
     groups = sorted({c.group for c in measured})
     fig = Figure(figsize=(7.2, 2.3 * len(groups)))
     axes = fig.subplots(len(groups), 1, sharex=True, squeeze=False)

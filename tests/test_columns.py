@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.lab.followed import births_in
+from engram.lab.watched_run import births_in
 from engram.probes.columns import axis, column, curves, memories
 from engram.run.execute import execute
 from engram.show.progress import Progress, birth_summary

@@ -54,8 +54,8 @@ def start(page: Page, **settings: Any) -> str:
 
 
 def look_at(page: Page, lab: Served, run: str) -> None:
+    page.goto("about:blank")  # from the same address another # alone would open nothing
     page.goto(f"{lab.url}#run={run}")
-    page.reload()  # another # alone opens nothing
 
 
 def steps(page: Page, run: str) -> int:

@@ -40,7 +40,7 @@ def test_every_name_is_a_column(name: str) -> None:
 
 
 def test_axes_have_their_units() -> None:
-    assert [axis(group) for group in ("loss", "kl", "recall", "mine")] == ["loss (nats)", "kl (nats)", "recall", "mine"]
+    assert [axis(group) for group in ("loss", "kl", "mine")] == ["loss (nats)", "KL divergence (nats)", "mine"]
 
 
 def test_a_loss_over_one_group_is_drawn_once() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
-from engram.lab.lab import Lab
+from engram.lab.backend import Backend
 from engram.lab.protocol import VERSION
 from engram.lab.server import config, free_port
 from engram.records.writer import write_spec
@@ -59,7 +59,7 @@ class Scale(OfMatrix):
 
 @dataclass
 class Served:
-    lab: Lab
+    backend: Backend
     port: int
     server: uvicorn.Server
 
@@ -72,11 +72,11 @@ class Served:
 
     @property
     def home(self) -> Path:
-        return self.lab.hub.home
+        return self.backend.reader.home
 
     @property
     def token(self) -> str:
-        return self.lab.token
+        return self.backend.token
 
     @property
     def url(self) -> str:
@@ -100,6 +100,7 @@ class Page:
     rows: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    columns: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     _ids: Iterator[int] = field(default_factory=count)
 
     def say(self, t: str, /, **fields: Any) -> None:
@@ -124,6 +125,8 @@ class Page:
             self.state = told
         if told["t"] == "about":
             self.about[told["run"]] = told
+        if told["t"] == "columns":
+            self.columns[told["run"]] = told["columns"]
         if told["t"] == "rows":
             columns = told["columns"]
             known = self.rows.setdefault(told["run"], {})
@@ -184,23 +187,23 @@ def picture_of(message: bytes) -> tuple[dict[str, Any], np.ndarray]:
 @contextmanager
 def served(home: Path) -> Iterator[Served]:
     """A lab in a thread; at the end its trainer is asked to leave."""
-    lab = Lab(home)
+    backend = Backend(home)
     port = free_port("127.0.0.1", None)
-    server = uvicorn.Server(config(lab, "127.0.0.1", port))
+    server = uvicorn.Server(config(backend, "127.0.0.1", port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield Served(lab, port, server)
+        yield Served(backend, port, server)
     finally:
         server.should_exit = True
         thread.join(timeout=10)
-        leave(lab)
+        leave(backend)
 
 
-def leave(lab: Lab) -> None:
+def leave(backend: Backend) -> None:
     with suppress(OSError):
-        while lab.hub.desk.staffed():
-            lab.hub.desk.write("orders", {"id": None, "op": "quit"})
+        while backend.mailbox.has_trainer():
+            backend.mailbox.write("orders", {"id": None, "op": "quit"})
             time.sleep(0.1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.lab.followed import births_in
+from engram.lab.watched_run import births_in
 from engram.probes.columns import axis, column, curves, memories
 from engram.runner.execute import execute
 from engram.show.progress import Progress, birth_summary
@@ -40,7 +40,7 @@ def test_every_name_is_a_column(name: str) -> None:
 
 
 def test_axes_have_their_units() -> None:
-    assert [axis(group) for group in ("loss", "kl", "recall", "mine")] == ["loss (nats)", "kl (nats)", "recall", "mine"]
+    assert [axis(group) for group in ("loss", "kl", "mine")] == ["loss (nats)", "KL divergence (nats)", "mine"]
 
 
 def test_a_loss_over_one_group_is_drawn_once() -> None:

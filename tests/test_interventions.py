@@ -57,6 +57,13 @@ def test_it_acts_refuses_and_is_stored_with_its_code(spec: Train, home: Path) ->
             steered(spec, **fields)
 
 
+@pytest.mark.parametrize("words", ["scale {matrices}", "scale {matrix:g}", "scale {0}", "scale {"])
+def test_what_cannot_be_told_is_refused(words: str) -> None:
+    code = (MINE + SCALE).replace("scale {matrix} by {factor:g}", words)
+    with pytest.raises(EngramError, match=r"events\.0: words: .* does not suit the fields"):
+        steered(load_code("mine.py", code.encode()).specs("smoke", [0])[0])
+
+
 def test_what_is_no_event_is_refused(spec: Train) -> None:
     fields = {name: getattr(spec, name) for name in Train.model_fields}
     with pytest.raises(EngramError, match=r"events\.0: input should be an instance of Event; got 'freeze'"):

@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from engram.api import recheck
 from engram.cli.main import main
-from engram.lab.desk import Desk
+from engram.lab.mailbox import Mailbox
 from engram.records import Record
 from lab import Page, Served, served
 
@@ -107,13 +107,13 @@ def test_ten_interventions_at_random_steps_are_replayed_to_the_byte(page: Page, 
 def take_steps(page: Page, home: Path, steps: int) -> None:
     """Then it rests."""
     assert page.ask("control", op="step", value=steps)["ok"]
-    _wait(lambda: Desk(home).now()["state"] == "paused")
+    _wait(lambda: Mailbox(home).status()["state"] == "paused")
 
 
 def kill_the_trainer(home: Path) -> None:
     found = subprocess.run(["pgrep", "-f", f"engram.lab.trainer {home}"], capture_output=True, text=True, check=False)
     os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
-    _wait(lambda: not Desk(home).staffed())
+    _wait(lambda: not Mailbox(home).has_trainer())
 
 
 def test_an_intervention_in_the_past_forks_there(page: Page, home: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_run_outlives_its_server(tmp_path: Path) -> None:
     server.kill()
     server.communicate()
     _wait(lambda: Record(home / run).finished, 150)
-    _wait(lambda: not Desk(home).staffed())
+    _wait(lambda: not Mailbox(home).has_trainer())
     with served(home) as again, again.page() as second:
         second.finish(run)
         assert len(second.rows[run]) == 251
@@ -244,7 +244,7 @@ def test_a_failed_run_can_go_on(page: Page, home: Path) -> None:
     content = spec.read_bytes()
     spec.write_bytes(b"{}")
     page.ask("control", op="resume")
-    _wait(lambda: Desk(home).now()["state"] == "failed")
+    _wait(lambda: Mailbox(home).status()["state"] == "failed")
     spec.write_bytes(content)
     assert page.ask("control", op="resume")["ok"]
     page.until(run, len(Record(home / run).rows) + 3)

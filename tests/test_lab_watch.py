@@ -137,6 +137,21 @@ def test_pages_share_one_look(lab: Served, page: Page, monkeypatch: pytest.Monke
         assert 8 <= len(looks) <= len(pages) + moments, "a page is served at once, then one look for all of them"
 
 
+def test_columns_are_told_when_there_are_more(page: Page, home: Path) -> None:
+    """Whoever writes a number into the rows has a curve; what is no number is none."""
+    run = page.start()
+    page.finish(run)
+    page.say("view", run=run, serial=1)
+    first = {c["name"]: c for c in page.columns[run]}
+    assert first["recall.W_K1.t<64"]["title"] == "W_K1 (t<64)"
+    assert {"loss", "step"}.isdisjoint(first), "the loss is that in context"
+    with (home / run / "rows.jsonl").open("a") as rows:
+        rows.write('{"step": 41, "spectral_norm.W_K1": 3.0, "note": "odd", "sure": true}\n')
+    page.hear("columns")
+    (new,) = [c for c in page.columns[run] if c["name"] not in first]
+    assert new == {"name": "spectral_norm.W_K1", "group": "spectral norm", "title": "W_K1", "axis": "spectral norm"}
+
+
 def test_a_follower_sees_a_run_that_was_cut_back(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir(parents=True)

@@ -55,8 +55,8 @@ def open_lab(
     import threading
     import webbrowser
 
-    from engram.lab.desk import Desk
-    from engram.lab.lab import Lab
+    from engram.lab.backend import Backend
+    from engram.lab.mailbox import Mailbox
     from engram.lab.server import free_port, serve
 
     if host not in LOCAL:
@@ -64,16 +64,16 @@ def open_lab(
             f"--host {host}: whoever reaches this machine and has the URL can watch, steer and start runs here, "
             "and fill its disk; the URL travels unencrypted"
         )
-    made, chosen = Lab(home), free_port(host, port)
+    made, chosen = Backend(home), free_port(host, port)
     url = f"http://{host}:{chosen}/?token={made.token}" + (f"#run={run}" if run else "")
     if first is not None:
-        made.hub.desk.staff()
-        made.hub.desk.write("orders", first | {"id": None})
+        made.mailbox.start_trainer()
+        made.mailbox.write("orders", first | {"id": None})
     answer({"url": url, "home": str(home)}) if json else print(f"lab  {url}", flush=True)
     if browser:
         threading.Timer(0.5, webbrowser.open, [url]).start()
     serve(made, host, chosen)
-    now = Desk(home).now()
+    now = Mailbox(home).status()
     if now["state"] == "running":
         say(f"run {now['run']} goes on; see it again with: engram lab; stop it with: engram lab --stop")
     return 0
@@ -83,14 +83,14 @@ def _stop(home: Path, json: bool) -> int:
     """Asks the trainer to save and end, and waits for it."""
     import time
 
-    from engram.lab.desk import Desk
+    from engram.lab.mailbox import Mailbox
 
-    desk = Desk(home)
-    now = desk.now()
-    if not desk.staffed():
+    mailbox = Mailbox(home)
+    now = mailbox.status()
+    if not mailbox.has_trainer():
         raise EngramError(f"lab --stop: no training goes on in {near(home)}")
-    desk.write("orders", {"id": None, "op": "quit"})
-    while desk.staffed():
+    mailbox.write("orders", {"id": None, "op": "quit"})
+    while mailbox.has_trainer():
         time.sleep(0.05)
     answer({"stopped": now["run"]}) if json else print(f"stopped {now['run'] or 'the trainer'}")
     return 0

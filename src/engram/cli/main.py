@@ -61,7 +61,7 @@ def birth(
 def _live_birth(fresh: bool, json: bool) -> int:
     from engram.api import birth_specs
     from engram.cli.lab import open_lab
-    from engram.lab.hub import spec_order
+    from engram.lab.orders import spec_order
     from engram.records.files import home
     from engram.specs import Train
     from engram.specs.spec import run_id

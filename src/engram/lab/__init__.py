@@ -5,4 +5,16 @@
 
 The trainer is a process of its own that obeys commands between steps and waits for nobody. The server reads what it
 writes, and keeps nothing: either can die and come back.
+
+    server.py       the page, and a WebSocket for each tab
+    protocol.py     what page and server say to each other
+    tab.py          one open page: its questions, and what is new of what it looks at
+    backend.py      what all tabs share: a thread that draws, and the trainer's orders and answers
+    run_reader.py   the runs of a home as lists, rows, pictures and predictions
+    watched_run.py  one run that somebody looks at
+    pictures.py     what a run looks like at one step
+    presets.py      where a run can begin
+    orders.py       what the trainer is told
+    mailbox.py      the files between server and trainer
+    trainer.py      the process that trains
 """

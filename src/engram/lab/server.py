@@ -16,36 +16,36 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from engram.errors import EngramError
-from engram.lab.client import Client
-from engram.lab.lab import Lab
+from engram.lab.backend import Backend
 from engram.lab.protocol import LARGEST_MESSAGE
+from engram.lab.tab import Tab
 
 PAGE = files("engram") / "lab/static/lab.html"
 FORBIDDEN = 4403
 
 
-def application(lab: Lab) -> Starlette:
+def application(backend: Backend) -> Starlette:
     async def page(request: Request) -> Response:
-        if not _allowed(lab, request):
+        if not _allowed(backend, request):
             return PlainTextResponse("The lab needs the token of its URL: copy the whole line that was printed.", 403)
         html = PAGE.read_bytes()
         return Response(html, media_type="text/html", headers=_headers(html))
 
     async def tab(socket: WebSocket) -> None:
-        if not _allowed(lab, socket):
+        if not _allowed(backend, socket):
             await socket.close(FORBIDDEN)
             return
         await socket.accept()
-        await Client(lab, socket).serve()
+        await Tab(backend, socket).serve()
 
     return Starlette(routes=[Route("/", page), WebSocketRoute("/ws", tab)])
 
 
-def _allowed(lab: Lab, connection: HTTPConnection) -> bool:
+def _allowed(backend: Backend, connection: HTTPConnection) -> bool:
     """The token must be right; a page of another origin is refused even if it has it."""
     given, origin = connection.query_params.get("token", ""), connection.headers.get("origin")
     own = origin is None or origin.partition("://")[2] == connection.headers.get("host")
-    return own and secrets.compare_digest(given.encode(), lab.token.encode())
+    return own and secrets.compare_digest(given.encode(), backend.token.encode())
 
 
 def _headers(html: bytes) -> dict[str, str]:
@@ -81,9 +81,9 @@ def free_port(host: str, wanted: int | None) -> int:
         return probe.getsockname()[1]
 
 
-def config(lab: Lab, host: str, port: int) -> uvicorn.Config:
+def config(backend: Backend, host: str, port: int) -> uvicorn.Config:
     return uvicorn.Config(
-        application(lab),
+        application(backend),
         host=host,
         port=port,
         ws="websockets-sansio",
@@ -95,7 +95,7 @@ def config(lab: Lab, host: str, port: int) -> uvicorn.Config:
     )
 
 
-def serve(lab: Lab, host: str, port: int) -> None:
+def serve(backend: Backend, host: str, port: int) -> None:
     """Until Ctrl-C. One thread draws: training keeps its cores."""
     torch.set_num_threads(1)
-    uvicorn.Server(config(lab, host, port)).run()
+    uvicorn.Server(config(backend, host, port)).run()

@@ -20,7 +20,7 @@ from filelock import Timeout
 
 from engram.engines.local import cores, threads_for
 from engram.errors import EngramError, Interrupted, explain_crash
-from engram.lab.desk import Desk, Order
+from engram.lab.mailbox import Mailbox, Order
 from engram.learning import Moment
 from engram.records import Record
 from engram.records.fork import fork, steered
@@ -31,7 +31,7 @@ from engram.specs.encode import build, decode
 from engram.specs.events import Event, kind_called
 from engram.specs.spec import run_id
 
-LOOK = 0.05  # seconds between looks at the desk while there is nothing to train
+LOOK = 0.05  # seconds between looks at the mailbox while there is nothing to train
 TELL = 0.2  # seconds between words about the present step
 WATCHED_FOR = 10.0  # seconds; whoever watches asks again before that
 SHARE = 0.05  # of its time that it may spend on showing weights
@@ -40,22 +40,22 @@ AT_ONCE = ("watch", "limit", "pause", "resume", "step")  # orders that need not 
 
 def main() -> int:
     """Works until the server is gone and nothing is left to train."""
-    desk = Desk(Path(sys.argv[1]))
+    mailbox = Mailbox(Path(sys.argv[1]))
     try:
-        desk.lock.acquire(timeout=2, poll_interval=0.01)
+        mailbox.lock.acquire(timeout=2, poll_interval=0.01)
     except Timeout:
         return 0  # another one was faster
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: desk.write("orders", {"id": None, "op": "quit"}))
-    desk.clear()
-    Trainer(desk, os.getppid()).work()
-    desk.lock.release()
+        signal.signal(number, lambda number, frame: mailbox.write("orders", {"id": None, "op": "quit"}))
+    mailbox.clear()
+    Trainer(mailbox, os.getppid()).work()
+    mailbox.lock.release()
     return 0
 
 
 class Trainer:
-    def __init__(self, desk: Desk, server: int):
-        self.desk, self.home, self.server = desk, desk.home, server
+    def __init__(self, mailbox: Mailbox, server: int):
+        self.mailbox, self.home, self.server = mailbox, mailbox.home, server
         self.spec: Train | None = None  # what is being trained, or was
         self.paused = self.ended = self.quitting = False
         self.error: str | None = None
@@ -93,12 +93,12 @@ class Trainer:
         run = None if self.spec is None else run_id(self.spec)
         now = {"run": run, "state": self.state, "step": max(0, self.rows - 1), "limit": self.limit, "error": self.error}
         with suppress(OSError):
-            self.desk.say(now)
+            self.mailbox.set_status(now)
         self._told = time.monotonic()
 
     def look(self) -> None:
         """New orders; those that need not interrupt a step are obeyed at once."""
-        orders, self._read = self.desk.read("orders", self._read)
+        orders, self._read = self.mailbox.read("orders", self._read)
         for order in orders:
             self.obey(order) if order["op"] in AT_ONCE else self._orders.append(order)
 
@@ -115,7 +115,7 @@ class Trainer:
             note(self.home / run_id(self.spec), answer["step"], order)
         self.tell()
         with suppress(EngramError):
-            self.desk.write("answers", {"id": order["id"]} | answer)
+            self.mailbox.write("answers", {"id": order["id"]} | answer)
 
     def train(self) -> None:
         assert self.spec is not None

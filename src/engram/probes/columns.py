@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 FIRST = ("recall.W_O2", "recall.W_K2", "recall.W_K1.t<64", "recall.W_K1")  # memories that are named before others
-UNITS = {"loss": "nats", "loss on tests": "nats", "kl": "nats"}
+AXES = {"loss": "loss (nats)", "loss on tests": "loss on tests (nats)", "kl": "KL divergence (nats)"}
 WORDS = {
     "in_context": "in context",
     "first": "first visits",
@@ -46,8 +46,8 @@ def _word(part: str) -> str:
 
 
 def axis(group: str) -> str:
-    """What stands at the axis of a group: "loss (nats)"."""
-    return f"{group} ({UNITS[group]})" if group in UNITS else group
+    """What stands at the axis of a group, with its unit."""
+    return AXES.get(group, group)
 
 
 def memories(names: Iterable[str]) -> list[Column]:

@@ -51,7 +51,11 @@ class Event(Value):
     @property
     def sentence(self) -> str:
         """What was done; of a class without words, its name."""
-        return (self.words or type(self).__name__).format_map(vars(self))
+        try:
+            return (self.words or type(self).__name__).format_map(vars(self))
+        except (KeyError, ValueError, IndexError, AttributeError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise EngramError(f"words: {self.words!r} does not suit the fields ({why})") from None
 
     @property
     def earlier(self) -> dict[str, int]:
@@ -242,10 +246,8 @@ class Change(Event, name="learning.events.Change"):
 
     title = "Change a setting"
     words = "set {field} to {value}"
-    field: Annotated[str, Ask("setting", lambda spec: Offer(choices=tuple(n for n in OFFERED if setting(spec, n))))]
-    value: Annotated[
-        float | int | str | bool, Ask("value", lambda spec, field: setting(spec, field) or Offer(), "field")
-    ]
+    field: Annotated[str, Ask("setting", _settings)]
+    value: Annotated[float | int | str | bool, Ask("value", _setting, "field")]
 
     def steer(self, now: "Train") -> "Train":
         return with_settings(now, {self.field: self.value})

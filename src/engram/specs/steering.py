@@ -41,6 +41,7 @@ def check(spec: "Train") -> None:
         try:
             event.refuse(now, heads)
             now, heads = event.steer(now), event.silence(heads)
+            _ = event.sentence  # what cannot be told is refused, too
         except (EngramError, ValueError) as error:
             raise ValueError(f"events.{i}: {error}") from None
 

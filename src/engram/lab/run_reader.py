@@ -1,8 +1,6 @@
-"""What all pages share: runs that are followed, pictures that were drawn, the way to the trainer."""
+"""The runs of a home as pages see them: lists, rows, pictures and predictions, made once for all pages."""
 
-import base64
 import re
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,56 +8,43 @@ from typing import Any
 import numpy as np
 
 from engram.errors import EngramError
-from engram.lab import pictures, presets
-from engram.lab.desk import NOBODY, Desk
-from engram.lab.followed import POLL, Followed, Lasting, events_of
-from engram.lab.protocol import Cell, Intervene, Start, Tokens, View, frame
+from engram.lab import pictures
+from engram.lab.protocol import Cell, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
+from engram.lab.watched_run import Cache, WatchedRun, events_of
 from engram.models.trace import Head
 from engram.records import Record
 from engram.records.follow import NoWeights
 from engram.records.shelf import all_records, state
 from engram.specs import Train
-from engram.specs.encode import digest_of, encode, user_code
-from engram.specs.events import kind_called
+from engram.specs.encode import digest_of
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MOST_RUNS = 64  # that are followed at once
 
 
-class Hub:
+class RunReader:
     def __init__(self, home: Path):
-        self.home, self.desk = home, Desk(home)
-        self._runs = Lasting()
-        self._made = Lasting()
+        self.home = home
+        self._runs = Cache()
+        self._made = Cache()
         self._over: dict[str, dict[str, Any]] = {}  # what is said about runs that have ended
-        self._trainer, self._asked = NOBODY, -POLL
 
-    def trainer(self, since: float | None = None) -> dict[str, Any]:
-        """What the trainer does, asked unless it was since a moment; without one, at most every POLL seconds."""
-        if self._asked < (time.monotonic() - POLL if since is None else since):
-            self._trainer, self._asked = self.desk.now(), time.monotonic()
-        return self._trainer
-
-    def ask_trainer_again(self) -> None:
-        """An order was obeyed: what it said before is old."""
-        self._asked = -POLL
-
-    def run(self, name: str) -> Followed:
+    def run(self, name: str) -> WatchedRun:
         """A training of this home, by its whole name."""
         return self._runs.get_or(name, lambda: self._follow(name), most=MOST_RUNS)
 
-    def _follow(self, name: str) -> Followed:
+    def _follow(self, name: str) -> WatchedRun:
         if not RUN.fullmatch(name):
             raise EngramError(f"run: {name!r} is no name of a run")
         folder = self.home / name
         if not (folder / "spec.json").exists():
             raise EngramError(f"run: no run {name!r} here")
-        found = Followed(folder)
+        found = WatchedRun(folder)
         _ = found.spec  # refuses what is no training
         return found
 
-    def seen(self, name: str, since: float | None = None) -> Followed:
+    def seen(self, name: str, since: float | None = None) -> WatchedRun:
         """The same, with what is new of it."""
         run = self.run(name)
         run.look(since)
@@ -107,7 +92,7 @@ class Hub:
 
     def _draw(
         self,
-        run: Followed,
+        run: WatchedRun,
         step: int,
         name: str,
         minus: int | None,
@@ -121,7 +106,7 @@ class Hub:
 
     def values(
         self,
-        run: Followed,
+        run: WatchedRun,
         step: int,
         name: str,
         minus: int | None = None,
@@ -175,23 +160,7 @@ class Hub:
             return about | {"error": str(error)}
 
     def _predictions(
-        self, run: Followed, step: int, tokens: tuple[int, ...] | None, heads: tuple[Head, ...]
+        self, run: WatchedRun, step: int, tokens: tuple[int, ...] | None, heads: tuple[Head, ...]
     ) -> dict[str, Any]:
         sequence = run.own if tokens is None else pictures.tokens_of(run.spec, None, tokens)
         return pictures.predictions(run.spec, run.model(step), sequence, heads)
-
-    def order_of(self, asked: Start | Intervene) -> dict[str, Any]:
-        """What the trainer is told. A Spec that cannot be is refused here, an event by the trainer: it knows when."""
-        if isinstance(asked, Intervene):
-            kind_called(asked.kind, self.run(asked.run).spec)
-            at = {"at": asked.at, "kind": asked.kind, "fields": dict(asked.fields)}
-            return {"op": "intervene", "run": asked.run} | at
-        if asked.run is not None:
-            return {"op": "go", "run": self.run(asked.run).id}
-        spec = presets.chosen(asked.preset or "birth.joint", asked.seed, asked.settings)
-        return spec_order(spec)
-
-
-def spec_order(spec: Train) -> dict[str, Any]:
-    code = {name: base64.b64encode(content).decode() for name, content in user_code(spec).items()}
-    return {"op": "start", "spec": encode(spec), "code": code}

@@ -1,4 +1,4 @@
-"""Where server and trainer meet: orders and answers as lines of files, so that either may die and come back."""
+"""Between server and trainer: orders and answers as lines of files, so that either may die and come back."""
 
 import json
 import os
@@ -17,13 +17,13 @@ from engram.records import files
 from engram.records.files import writing_to
 
 Order = dict[str, Any]
-NOBODY: Order = {"run": None, "state": "none", "step": None, "limit": 0, "error": None}
+NO_TRAINER: Order = {"run": None, "state": "none", "step": None, "limit": 0, "error": None}
 SECONDS_TO_COME = 60.0
 SHORTEST_TOKEN = 20
 _called: list[subprocess.Popen[bytes]] = []  # kept so that trainers which have left are reaped
 
 
-class Desk:
+class Mailbox:
     """The folder `lab` of a home."""
 
     def __init__(self, home: Path):
@@ -43,7 +43,7 @@ class Desk:
             return path.read_text()
 
     def clear(self) -> None:
-        """A trainer begins with an empty desk; only who holds the lock may do this."""
+        """A trainer begins with an empty mailbox; only who holds the lock may do this."""
         for name in ("orders.jsonl", "answers.jsonl"):
             (self.folder / name).write_bytes(b"")
 
@@ -74,18 +74,18 @@ class Desk:
                 found.append(json.loads(line))
         return found, start + sum(len(line) + 1 for line in lines)
 
-    def say(self, now: Order) -> None:
+    def set_status(self, now: Order) -> None:
         files.replace(self.folder / "now.json", json.dumps(now).encode(), durable=False)
 
-    def now(self) -> Order:
+    def status(self) -> Order:
         """What the trainer does."""
-        if not self.staffed():
-            return NOBODY
+        if not self.has_trainer():
+            return NO_TRAINER
         with suppress(OSError, ValueError):
-            return NOBODY | json.loads((self.folder / "now.json").read_bytes())
-        return NOBODY
+            return NO_TRAINER | json.loads((self.folder / "now.json").read_bytes())
+        return NO_TRAINER
 
-    def staffed(self) -> bool:
+    def has_trainer(self) -> bool:
         """Whether a trainer is at work here. Asked twice: another one who asks holds the lock for a moment, too."""
         for wait in (0.01, 0.0):
             try:
@@ -98,9 +98,9 @@ class Desk:
                 return False
         return True
 
-    def staff(self) -> None:
+    def start_trainer(self) -> None:
         """A trainer at work: the one that is there, or a new one in a session of its own."""
-        if self.staffed():
+        if self.has_trainer():
             return
         with writing_to(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class Desk:
     def _wait_for(self, trainer: subprocess.Popen[bytes]) -> None:
         """Until it has spoken: from then on no order is lost."""
         end = time.monotonic() + SECONDS_TO_COME
-        while self.now()["state"] == "none":
+        while self.status()["state"] == "none":
             if trainer.poll() not in (None, 0) or time.monotonic() > end:  # 0: another one was faster
                 told = (self.folder / "trainer.log").read_text(errors="replace").strip().splitlines()
                 raise EngramError(f"the trainer did not start: {(told or ['it said nothing'])[-1]}")

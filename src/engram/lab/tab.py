@@ -10,10 +10,11 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engram.errors import EngramError, explain_crash
-from engram.lab.followed import Made
-from engram.lab.lab import Lab
+from engram.lab.backend import Backend
+from engram.lab.orders import order_of
 from engram.lab.protocol import VERSION, Cell, Control, Intervene, Runs, Said, Start, Tokens, View, parse
 from engram.lab.protocol import Sequence as SequenceOf
+from engram.lab.watched_run import Made
 from engram.records.follow import NoWeights
 
 MOST_AT_ONCE = 64  # questions of a page that have no answer yet
@@ -31,11 +32,11 @@ class Sent(dict[tuple[str, str], Any]):
         return content
 
 
-class Client:
+class Tab:
     """Listens (`serve`), answers questions, and tells what is new of the view (`pump`)."""
 
-    def __init__(self, lab: Lab, socket: WebSocket):
-        self.lab, self.ws = lab, socket
+    def __init__(self, backend: Backend, socket: WebSocket):
+        self.backend, self.ws = backend, socket
         self.view: View | None = None
         self.changed = asyncio.Event()
         self._sent = Sent()
@@ -99,33 +100,32 @@ class Client:
         await self.send(found)
 
     async def found(self, asked: Said) -> Message:
-        hub = self.lab.hub
+        reader = self.backend.reader
         match asked:
             case Cell():
-                return await self.lab.thread(hub.cell, asked)
+                return await self.backend.thread(reader.cell, asked)
             case SequenceOf():
-                return await self.lab.thread(hub.sequence, asked)
+                return await self.backend.thread(reader.sequence, asked)
             case Tokens():
-                return await self.lab.thread(hub.tokens, asked)
+                return await self.backend.thread(reader.tokens, asked)
             case Runs():
                 return await self.runs()
             case Control():
-                self.lab.not_too_many()
+                self.backend.not_too_many()
                 return await self.ordered(asked.id, {"op": asked.op, "value": asked.value})
             case Start() | Intervene():
-                self.lab.not_too_many()
-                return await self.ordered(asked.id, await self.lab.thread(hub.order_of, asked))
+                self.backend.not_too_many()
+                return await self.ordered(asked.id, await self.backend.thread(order_of, asked, reader))
         raise EngramError("this is no question")
 
     async def runs(self) -> Message:
-        found = await self.lab.thread(self.lab.hub.runs)
-        if not self.lab.presets.done():
+        found = await self.backend.thread(self.backend.reader.runs)
+        if not self.backend.presets.done():
             await self.send(found)  # experiments take a moment to import
-        return found | {"presets": await asyncio.wrap_future(self.lab.presets)}
+        return found | {"presets": await asyncio.wrap_future(self.backend.presets)}
 
     async def ordered(self, id: int, order: Message) -> Message:
-        told = await self.lab.order(order)
-        self.lab.hub.ask_trainer_again()
+        told = await self.backend.order(order)
         self.changed.set()  # what it did is seen at once
         return {"t": "answer", "id": id} | told if told["ok"] else _refusal(id, told["error"])
 
@@ -147,7 +147,7 @@ class Client:
         sent = self._sent
         messages = await self._tried(sent, "news", self.news, view, tick) or []
         if view.step is None:
-            self.lab.watch(view.hz)
+            self.backend.watch(view.hz)
         pictures = list[bytes]()
         step = await self._tried(sent, "step", self.step, view)
         if step is not None:
@@ -165,7 +165,7 @@ class Client:
     async def _tried(self, sent: Sent, kind: str, work: Callable[..., Any], *arguments: Any) -> Any:
         """A bug or a broken run is told once, and does not end the connection."""
         try:
-            return await self.lab.thread(work, sent, *arguments)
+            return await self.backend.thread(work, sent, *arguments)
         except NoWeights:
             return None
         except Exception as error:
@@ -176,18 +176,18 @@ class Client:
 
     def news(self, sent: Sent, view: View, tick: float | None) -> list[str]:
         """About the runs, their rows, and the state of the one that is looked at."""
-        hub, found = self.lab.hub, list[Message | None]()
-        run = hub.seen(view.run, tick)
+        found = list[Message | None]()
+        run = self.backend.reader.seen(view.run, tick)
         for name in dict.fromkeys((view.run, *view.also)):
             found += self._news_of(sent, name, tick)
-        now = run.now(hub.trainer(tick))
+        now = run.now(self.backend.trainer(tick))
         found += [sent.unless(("state", ""), now, now)]
         return [json.dumps(message, allow_nan=False) for message in found if message]
 
     def _news_of(self, sent: Sent, name: str, tick: float | None) -> list[Message | None]:
         """What cannot be read is told once; the rest is shown."""
         try:
-            run = self.lab.hub.seen(name, tick)
+            run = self.backend.reader.seen(name, tick)
             about = sent.unless(("about", name), True, run.about)
         except EngramError as error:
             told = {"t": "error", "message": str(error)}
@@ -200,13 +200,13 @@ class Client:
 
     def step(self, sent: Sent, view: View) -> int:
         """The step whose weights are shown."""
-        return self.lab.hub.run(view.run).follower.stored_step(view.step)
+        return self.backend.reader.run(view.run).follower.stored_step(view.step)
 
     def picture(self, sent: Sent, view: View, step: int, name: str) -> bytes | None:
-        return sent.unless(("picture", name), *self.lab.hub.frame(view, name, step))
+        return sent.unless(("picture", name), *self.backend.reader.frame(view, name, step))
 
     def reading(self, sent: Sent, view: View, step: int) -> str | None:
-        found = sent.unless(("reading", ""), *self.lab.hub.reading(view, step))
+        found = sent.unless(("reading", ""), *self.backend.reader.reading(view, step))
         return None if found is None else json.dumps(found, allow_nan=False)
 
 

@@ -25,7 +25,7 @@ KEPT = 512  # pictures and readings
 Made = TypeVar("Made")
 
 
-class Lasting(OrderedDict[Any, Any]):
+class Cache(OrderedDict[Any, Any]):
     """What was made last is kept."""
 
     def get_or(self, key: Any, make: Callable[[], Made], most: int = KEPT) -> Made:
@@ -37,7 +37,7 @@ class Lasting(OrderedDict[Any, Any]):
         return self[key]
 
 
-class Followed:
+class WatchedRun:
     """A run that somebody looks at."""
 
     def __init__(self, folder: Path):
@@ -48,7 +48,7 @@ class Followed:
         self.births: list[dict[str, Any]] = []
         self._looked = -POLL
         self._digest = 0  # when the run ended, as its folder has it
-        self._models = Lasting()
+        self._models = Cache()
         self._measured: dict[str, None] = {}  # columns with a number in them, in the order in which they came
 
     @cached_property

@@ -11,22 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
-from engram.lab.hub import Hub
+from engram.lab.mailbox import NO_TRAINER, Mailbox
 from engram.lab.presets import listed
+from engram.lab.run_reader import RunReader
+from engram.lab.watched_run import POLL
 
 COMMANDS_A_SECOND = 20
 SECONDS_FOR_AN_ANSWER = 30.0
 SECONDS_BETWEEN_WATCHES = 4.0
 
 
-class Lab:
+class Backend:
     """One home and its token."""
 
     def __init__(self, home: Path):
-        self.hub = Hub(home)
-        self.token = self.hub.desk.token()
+        self.mailbox, self.reader = Mailbox(home), RunReader(home)
+        self.token = self.mailbox.token()
         self.waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
+        self._status, self._asked = NO_TRAINER, -POLL
         self._watched = 0.0
         self._answers = 0
         self._commands: deque[float] = deque(maxlen=COMMANDS_A_SECOND)  # when the last ones were taken
@@ -36,25 +39,32 @@ class Lab:
     async def thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)
 
+    def trainer(self, since: float | None = None) -> dict[str, Any]:
+        """What the trainer does, asked unless it was since a moment; without one, at most every POLL seconds."""
+        if self._asked < (time.monotonic() - POLL if since is None else since):
+            self._status, self._asked = self.mailbox.status(), time.monotonic()
+        return self._status
+
     async def order(self, order: dict[str, Any]) -> dict[str, Any]:
         """The trainer's answer to an order; without a trainer at work one is called."""
-        await asyncio.to_thread(self.hub.desk.staff)  # a new one takes seconds to come: pages go on meanwhile
+        await asyncio.to_thread(self.mailbox.start_trainer)  # a new one takes seconds to come: pages go on meanwhile
         id = self._next = self._next + 1
         answer = self.waiting[id] = asyncio.get_running_loop().create_future()
-        self.hub.desk.write("orders", order | {"id": id})
+        self.mailbox.write("orders", order | {"id": id})
         try:
             return await asyncio.wait_for(self._answered(answer), SECONDS_FOR_AN_ANSWER)
         except TimeoutError:
             return {"ok": False, "error": "the trainer did not answer in time; it may be in a very long step"}
         finally:
             del self.waiting[id]
+            self._asked = -POLL  # what the trainer did before is old
 
     async def _answered(self, answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
         looks = count()
         while not answer.done():
-            if next(looks) % 50 == 49 and not self.hub.desk.staffed():
+            if next(looks) % 50 == 49 and not self.mailbox.has_trainer():
                 raise EngramError("the trainer has left; ask again, and another one comes")
-            lines, self._answers = self.hub.desk.read("answers", self._answers)
+            lines, self._answers = self.mailbox.read("answers", self._answers)
             for line in lines:
                 future = self.waiting.get(line.pop("id", None))
                 if future is not None and not future.done():
@@ -71,7 +81,7 @@ class Lab:
 
     def watch(self, hz: float) -> None:
         """Asks the trainer, if there is one, to show its newest weights for a while."""
-        if time.monotonic() - self._watched > SECONDS_BETWEEN_WATCHES and self.hub.desk.staffed():
+        if time.monotonic() - self._watched > SECONDS_BETWEEN_WATCHES and self.mailbox.has_trainer():
             self._watched = time.monotonic()
             with suppress(EngramError):  # a full disk: the trainer tells
-                self.hub.desk.write("orders", {"id": None, "op": "watch", "hz": min(hz, 10.0)})
+                self.mailbox.write("orders", {"id": None, "op": "watch", "hz": min(hz, 10.0)})

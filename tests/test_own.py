@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from engram import Linear, api
+from engram.errors import EngramError
 from engram.lab.pictures import catalogue
 from engram.learning import Plan
 from engram.models import Simplified
@@ -81,3 +82,10 @@ def test_built_in_probes_declare_what_they_measure() -> None:
         assert kind.columns, kind
         assert (kind.rhythm is None) != (kind.called is None), kind
         assert kind.__doc__, kind
+
+
+def test_a_named_class_in_ones_own_file_is_refused_when_it_is_loaded(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "named.py"
+    file.write_text((EXAMPLES / "own_probe.py").read_text().replace("(Probe):", '(Probe, name="mine.Certainty"):'))
+    with pytest.raises(EngramError, match=r"leave name='mine.Certainty' out; the record carries your file instead"):
+        api.run(str(file), scale="smoke")

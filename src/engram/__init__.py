@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engram.probes.probe import Look, Probe
     from engram.records import Record
     from engram.specs import Check, Search, Train
+    from engram.specs.events import Event, OfHead, OfMatrix
     from engram.tasks import Association, Batch, Bigram
     from engram.tasks.batch import marks_of
     from engram.values import Value, generator
@@ -36,6 +37,7 @@ _HOME = {
     "engram.claims": ("Claim", "Measure"),
     "engram.records": ("Record",),
     "engram.specs": ("Check", "Search", "Train"),
+    "engram.specs.events": ("Event", "OfHead", "OfMatrix"),
     "engram.tasks": ("Association", "Batch", "Bigram"),
     "engram.tasks.batch": ("marks_of",),
     "engram.embeddings": ("directions",),
@@ -51,12 +53,15 @@ __all__ = [
     "Check",
     "Claim",
     "EngramError",
+    "Event",
     "FullBatch",
     "Hopfield",
     "Labels",
     "Linear",
     "Look",
     "Measure",
+    "OfHead",
+    "OfMatrix",
     "Plan",
     "Probe",
     "Record",

@@ -15,6 +15,7 @@ LawFunction = Callable[..., Iterator[dict[str, float]]]
 Marked = TypeVar("Marked", bound=LawFunction)
 NAMED: dict[str, "type[Value]"] = {}
 LAWS: dict[str, LawFunction] = {}
+OWN_FILE = "engram_file_"  # how the modules of users' files are called (engram.specs.encode)
 ROOMS = ("tasks", "models", "theory", "learning", "probes", "laws", "specs")  # where values and laws are defined
 
 
@@ -36,6 +37,8 @@ class Value(BaseModel):
     def __init_subclass__(cls, *, name: str | None = None, **config: Any) -> None:
         super().__init_subclass__(**config)
         cls.stable_name = name  # never inherited: a subclass is another class
+        if name is not None and cls.__module__.startswith(OWN_FILE):
+            raise TypeError(f"class {cls.__name__}: leave name={name!r} out; the record carries your file instead")
         if name is not None:
             _take(NAMED, name, cls)
 

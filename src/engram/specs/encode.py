@@ -15,7 +15,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from engram.errors import EngramError, did_you_mean
-from engram.values import Value, class_named
+from engram.values import OWN_FILE, Value, class_named
 
 Code = Mapping[str, bytes]
 TAGS = ("class", "file", "sha256_of_file", "revision")
@@ -193,7 +193,7 @@ def load_file(path: Path) -> ModuleType:
 
 def load_code(name: str, content: bytes, path: Path | None = None) -> ModuleType:
     """A user's file as a module that remembers its own text; the same text is loaded once."""
-    key = f"engram_file_{hashlib.sha256(name.encode() + content).hexdigest()[:16]}"
+    key = f"{OWN_FILE}{hashlib.sha256(name.encode() + content).hexdigest()[:16]}"
     if key not in sys.modules:
         module = ModuleType(key)
         vars(module).update(__file_name__=name, __content__=content)
@@ -204,5 +204,6 @@ def load_code(name: str, content: bytes, path: Path | None = None) -> ModuleType
             del sys.modules[key]
             if isinstance(error, EngramError):
                 raise
-            raise EngramError(f"{path or name} cannot be loaded: {type(error).__name__}: {error}") from error
+            why = " ".join(str(error).partition("\n\n")[0].split())
+            raise EngramError(f"{path or name} cannot be loaded: {type(error).__name__}: {why}") from error
     return sys.modules[key]

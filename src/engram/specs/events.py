@@ -6,6 +6,8 @@ steered by hand and one that runs through the same Spec at once have the same ro
 All about an intervention stands in its class: fields and how a form asks for them (engram.specs.forms), words, effects,
 and what it refuses. Another intervention is another class, here or in a file of one's own:
 
+    from engram import OfMatrix
+
     class Scale(OfMatrix):
         "All entries of the matrix are multiplied by a factor."
 
@@ -25,11 +27,13 @@ from pydantic import Field
 
 from engram.errors import EngramError, did_you_mean
 from engram.learning.plan import Steps
-from engram.models import Simplified, Transformer, Weights
-from engram.models.transformer import Head
+from engram.memory.stored import truncated
+from engram.models import Weights
+from engram.models.memories import heads_of
+from engram.models.trace import Head
 from engram.specs.encode import in_files, user_code
 from engram.specs.forms import Ask, Offer, form
-from engram.specs.settings import setting, with_settings
+from engram.specs.settings import with_settings
 from engram.values import Value, generator
 
 if TYPE_CHECKING:
@@ -63,7 +67,12 @@ class Event(Value):
         return {}
 
     def act(self, w: Weights, moments: Weights, past: Past, stream: tuple[int, str]) -> None:
-        """Changes trained weights and the optimiser's averages in place."""
+        """Changes trained weights and the optimiser's running averages in place; no gradient is taken.
+
+        moments    the averages, named kind/matrix (exp_avg/W_O2)
+        past       past(step) gives the trained weights of an earlier step (see `earlier`)
+        stream     (seed, purpose) for engram.generator, if the event draws something
+        """
 
     def steer(self, now: "Train") -> "Train":
         """What is trained from then on."""
@@ -151,8 +160,7 @@ class Truncate(OfMatrix, name="learning.events.Truncate"):
     rank: Annotated[int, Field(ge=0), Ask("rank", lambda spec: Offer(1))]
 
     def act(self, w: Weights, moments: Weights, past: Past, stream: tuple[int, str]) -> None:
-        U, s, V = torch.linalg.svd(w[self.matrix].double(), full_matrices=False)
-        w[self.matrix].copy_((U[:, : self.rank] * s[: self.rank]) @ V[: self.rank])
+        w[self.matrix].copy_(truncated(w[self.matrix], self.rank))
 
     def refuse(self, now: "Train", silent: frozenset[Head]) -> None:
         super().refuse(now, silent)
@@ -173,19 +181,12 @@ class Noise(OfMatrix, name="learning.events.Noise"):
         W += self.size * W.square().mean().sqrt() * noise
 
 
-def heads_of(spec: "Train") -> list[Head]:
-    """The heads that can be ablated."""
-    if isinstance(spec.model, Simplified):
-        return [(1, 1), (2, 1)]
-    return list(spec.model.heads()) if isinstance(spec.model, Transformer) else []
-
-
 def _layers(spec: "Train") -> Offer:
-    return Offer(choices=tuple(dict.fromkeys(layer for layer, _ in heads_of(spec))))
+    return Offer(choices=tuple(dict.fromkeys(layer for layer, _ in heads_of(spec.model))))
 
 
 def _heads(spec: "Train", layer: int) -> Offer:
-    return Offer(choices=tuple(head for of, head in heads_of(spec) if of == layer))
+    return Offer(choices=tuple(head for of, head in heads_of(spec.model) if of == layer))
 
 
 class OfHead(Event):

@@ -33,7 +33,7 @@ from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.specs.encode import in_files, user_code
 from engram.specs.forms import Ask, Offer, form
-from engram.specs.settings import with_settings
+from engram.specs.settings import setting, with_settings
 from engram.values import Value, generator
 
 if TYPE_CHECKING:

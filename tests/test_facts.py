@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from engram.errors import EngramError
 from engram.learning import Adam, FreshBatch, Plan, fast_facts, reference
-from engram.learning.fast_facts import apart, flat, measured, trained
+from engram.learning.fast_facts import flatten, measure, take_adam_steps, unflatten
 from engram.models.factual import Factual
 from engram.native import kernel
 from engram.runner.execute import execute
@@ -165,9 +165,9 @@ def test_bags_and_counts_give_the_same_gradient(T: int) -> None:
     task = Facts(S=3, R=2, D=3, T=T)
     model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 5}, task, 0, torch.float64)
     by_tokens = fast_facts.gradients(model, w, task.sample(0, 0, 33), "answer", model.trainable)
-    found, gradient = measured(model, w, flat(model, w), task.bags(0, 0, 33), learn=True)
+    found, gradient = measure(model, w, flatten(model, w), task.bags(0, 0, 33), learn=True)
     assert gradient is not None
-    for name, part in apart(model, w, gradient).items():
+    for name, part in unflatten(model, w, gradient).items():
         assert torch.allclose(part, by_tokens.gradients[name], atol=1e-12)
     assert found.loss / 33 == pytest.approx(by_tokens.metrics["loss"])
 
@@ -184,12 +184,12 @@ def test_steps_of_the_kernel_are_those_of_torch() -> None:
         for name, leaf in leaves.items():
             leaf.grad = found.gradients[name]
         optimiser.step()
-    row = flat(model, w)
+    row = flatten(model, w)
     state = [row, torch.zeros_like(row), torch.zeros_like(row)]
     for start, end in ((0, 2), (2, steps)):
         together = Bags.joined(bags[start:end])
-        assert trained(model, w, state, adam, start, together, end - start).steps == end - start
-    for name, part in apart(model, w, row).items():
+        assert take_adam_steps(model, w, state, adam, start, together, end - start).steps == end - start
+    for name, part in unflatten(model, w, row).items():
         assert torch.allclose(part, leaves[name], atol=1e-12), name
 
 

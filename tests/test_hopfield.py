@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.laws.denoising import trained
+from engram.laws.denoising import train_attention
 from engram.memory.hopfield import Degree, Hopfield, asynchronous, drive, energy, settle, synchronous
 from engram.specs import Check
 from engram.tasks.denoising import CASES, Clusters, Denoising, Sphere, Subspace
@@ -230,17 +230,17 @@ def test_best_scale_of_linear_attention() -> None:
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
 def test_training_denoises(attention: str) -> None:
     small = {"case": "subspace", "attention": attention, "epochs": 8, "L": 30, "n": 8}
-    rows, again = list(trained(200, 3, **small)), list(trained(200, 3, **small))
+    rows, again = list(train_attention(200, 3, **small)), list(train_attention(200, 3, **small))
     assert rows == again
     assert len(rows) == 9
     assert rows[-1]["loss.test"] < 0.95 * rows[0]["loss.test"]
-    assert next(trained(200, 4, **small))["loss.bayes"] == rows[0]["loss.bayes"]  # the same prompts
+    assert next(train_attention(200, 4, **small))["loss.bayes"] == rows[0]["loss.bayes"]  # the same prompts
 
 
 def test_laws_are_found_in_two_rooms() -> None:
     sizes = {"case": "subspace", "attention": "linear"}
-    assert Check(law="learning.denoising.trained", sizes=sizes).function is trained
+    assert Check(law="learning.denoising.trained", sizes=sizes).function is train_attention
     with pytest.raises(ValueError, match="no law is called"):
         Check(law="learning.denoising.nothing")
     with pytest.raises(EngramError, match="case: unknown 'sphre'; did you mean sphere"):
-        list(trained(10, 0, case="sphre", attention="linear"))
+        list(train_attention(10, 0, case="sphre", attention="linear"))

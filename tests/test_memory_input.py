@@ -27,7 +27,7 @@ from engram.memory import (
     TwoInputs,
     quantisation_bound,
 )
-from engram.memory.memory import Name, listed
+from engram.memory.memory import Name, list_pairs
 
 FIVE: dict[Name, Name] = {"France": "Paris", "Japan": "Tokyo", "Peru": "Lima", "Kenya": "Nairobi", "Chad": "N'Djamena"}
 
@@ -42,9 +42,9 @@ FIVE: dict[Name, Name] = {"France": "Paris", "Japan": "Tokyo", "Peru": "Lima", "
         (lambda: Linear(4).accuracy(), "nothing is stored yet"),
         (lambda: Linear(4).store({}), "no pairs"),
         (lambda: Linear(4).store([("a", 1), ("a", 2)]), "conflicts"),
-        (lambda: listed(["ab"]), "not a pair"),
-        (lambda: listed([([1], 2)]), "no hash"),
-        (lambda: listed(7), "7 came"),
+        (lambda: list_pairs(["ab"]), "not a pair"),
+        (lambda: list_pairs([([1], 2)]), "no hash"),
+        (lambda: list_pairs(7), "7 came"),
         (lambda: Linear(4, lr=nan), "lr: nan"),
         (lambda: Linear(4, steps=0), "steps: 0"),
         (lambda: LowRank(4, 0), "m: 0"),

@@ -16,8 +16,8 @@ from engram.models import Layer, Transformer
 from engram.records import Record
 from engram.records.shelf import all_records
 from engram.runner.execute import execute
+from engram.show.curves import curves, describe
 from engram.show.gallery import NAMES, gallery
-from engram.show.plots import curves, describe
 from engram.show.report import report
 from engram.specs import Train
 from engram.tasks import Bigram

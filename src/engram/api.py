@@ -20,7 +20,7 @@ from engram.engines.local import Local, choose_device, cores
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
 from engram.facts.ask import Asked, history
-from engram.facts.edit import Edit, edit
+from engram.facts.edit import FactEdit, edit
 from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
 from engram.records import Record
@@ -156,7 +156,7 @@ def _relabelled(runs: Runs, told: Sequence[str]) -> tuple[list[dict[str, Any]], 
 
 def _plain_curves(records: Sequence[Record]) -> list[Any]:
     """A figure for each kind of training: those that differ in their seed only."""
-    from engram.show.plots import curves
+    from engram.show.curves import curves
 
     kinds: dict[str, list[Record]] = {}
     for record in records:
@@ -248,7 +248,7 @@ def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unw
 
 def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
     """What a run believed of a fact at its stored steps, and the figure of it."""
-    from engram.show.stages import one_fact
+    from engram.show.fact_stages import one_fact
 
     asked = Asked.of(load(run), subject, relation)
     beliefs = history(asked)
@@ -257,7 +257,7 @@ def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[i
     return asked, beliefs, [path for path in figures if path.suffix == ".png"]
 
 
-def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, Edit]:
+def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, FactEdit]:
     """Rewrite one fact of a trained model, and see what else moved; the record stays as it is."""
     asked = Asked.of(load(run), subject, relation)
     return asked, edit(asked, answer)

@@ -25,7 +25,7 @@ class Power:
         return Measure(name, low, high, self.exponent, self.interval, self.n)
 
 
-def power_law(measured: Mapping[float, Sequence[float]]) -> Power:
+def fit_power_law(measured: Mapping[float, Sequence[float]]) -> Power:
     """Least squares in logarithms through the means over seeds at each size.
 
     A size with one seed, where others have more, is left out: its error is not known.
@@ -64,7 +64,7 @@ def _interval(slope: float, x: Float[np.ndarray, " sizes"], logs: Sequence[np.nd
     return slope - half, slope + half
 
 
-def through_points(points: Sequence[tuple[float, float]]) -> Power:
+def fit_points(points: Sequence[tuple[float, float]]) -> Power:
     """Least squares in logarithms through single points; the interval is that of the residuals (t, n − 2)."""
     from scipy.stats import t
 

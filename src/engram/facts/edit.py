@@ -27,7 +27,7 @@ class Editable(Architecture, Protocol):
 
 
 @dataclass(frozen=True)
-class Edit:
+class FactEdit:
     """A fact rewritten by W ← W + δ k̃ᵀ, and what else moved: other facts whose answer changed, by what they share."""
 
     matrix: str
@@ -38,7 +38,7 @@ class Edit:
 
 
 @torch.no_grad()
-def edit(asked: Asked, answer: str) -> Edit:
+def edit(asked: Asked, answer: str) -> FactEdit:
     """k̃ = C⁻¹k/(kᵀC⁻¹k), k the mean of what the matrix reads in prompts about the fact, C its second moment over all.
 
     δ points from the old answer to the new, as far as makes the new one win by MARGIN in all of these prompts.
@@ -94,7 +94,7 @@ def _least_size(model: Architecture, w: Weights, name: str, step: Tensor, tokens
     return high
 
 
-def _compared(asked: Asked, name: str, before: Weights, after: Weights, new: int) -> Edit:
+def _compared(asked: Asked, name: str, before: Weights, after: Weights, new: int) -> FactEdit:
     model, book = asked.record.train.model, asked.book
     about, every = _prompts(asked, AFTER_STEP)
     learned = float((log_probabilities(model, after, about).argmax(1) == new).double().mean())
@@ -104,7 +104,7 @@ def _compared(asked: Asked, name: str, before: Weights, after: Weights, new: int
     others = np.any(list(groups.values()), axis=0)
     moved = float((p.exp() - q.exp()).abs().sum(1)[torch.from_numpy(others)].mean() / 2) if others.any() else 0.0
     counts = {kind: (int((differs & mask).sum()), int(mask.sum())) for kind, mask in groups.items()}
-    return Edit(name, learned, counts, moved, after)
+    return FactEdit(name, learned, counts, moved, after)
 
 
 def _sharing(book: Book, s: int, r: int) -> dict[str, Bool[np.ndarray, " n"]]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engram.errors import EngramError
 from engram.learning import fast_facts
-from engram.learning.fact_search import TEST_STEP, Learned, learned
+from engram.learning.fact_search import TEST_STEP, Learned, train_on_facts
 from engram.learning.plan import FreshBatch
 from engram.memory.rules import rounded
 from engram.models.factual import Factual
@@ -33,14 +33,14 @@ def best_accuracy(
 def _best(model: Factual, plan: FreshBatch, task: FactTask, seed: int) -> Learned:
     """Over when every test prompt is answered."""
     path = "fast" if fast_facts.applies(model, (), "cpu") else "reference"
-    return learned(model, plan, task, seed, 1 - 1 / (2 * plan.tests), lambda: False, path)
+    return train_on_facts(model, plan, task, seed, 1 - 1 / (2 * plan.tests), lambda: False, path)
 
 
 LEVELS = tuple(range(2, 257, 2))
 
 
 @law("learning.fact_search.bits")
-def bits(
+def fact_efficiency(
     draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
 ) -> Iterator[dict[str, float]]:
     """Bits stored for each bit used: a trained model, every matrix rounded to the fewest levels that keep 99 %.

@@ -15,7 +15,7 @@ def _fast(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple
 
 
 PATHS: dict[str, Gradients] = {"fast": _fast, "reference": reference.gradients}
-STORE_PATHS = {"fast": fast_stores.trained, "reference": stores.trained}
+STORE_PATHS = {"fast": fast_stores.train_stores, "reference": stores.train_stores}
 
 
 def choose_path(wanted: str, model: Architecture, plan: Plan, device: str) -> str:

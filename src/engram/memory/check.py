@@ -13,7 +13,7 @@ from engram.errors import EngramError, did_you_mean
 LARGEST_SEED = 2**63 - 1
 
 
-def whole_number(field: str, value: Any, least: int, most: int | None = None) -> None:
+def check_whole_number(field: str, value: Any, least: int, most: int | None = None) -> None:
     if not is_whole(value) or value < least or (most is not None and value > most):
         allowed = f"of {least} or more" if most is None else f"from {least} to {most}"
         raise EngramError(f"{field}: {shown(value)} came; a whole number {allowed} is allowed")
@@ -29,23 +29,23 @@ def is_real(value: object) -> bool:
 
 def check_size(d: object, seed: object, least: int = 1) -> None:
     """The two numbers that every memory is made from."""
-    whole_number("d", d, least)
-    whole_number("seed", seed, 0, LARGEST_SEED)
+    check_whole_number("d", d, least)
+    check_whole_number("seed", seed, 0, LARGEST_SEED)
 
 
 def check_rank(field: str, rank: int, d: int) -> None:
-    whole_number(field, rank, 1)
+    check_whole_number(field, rank, 1)
     if rank > d:
         raise EngramError(f"{field}: {rank} came; the rank of a d×d matrix is at most d={d}")
 
 
-def finite(field: str, value: Any, above: float = -inf) -> None:
+def check_finite(field: str, value: Any, above: float = -inf) -> None:
     if not (is_real(value) and above < value < inf):
         allowed = "a finite number" if above == -inf else f"a finite number above {above:g}"
         raise EngramError(f"{field}: {shown(value)} came; {allowed} is allowed")
 
 
-def one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
+def check_one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         hint = did_you_mean(str(value), allowed)
         raise EngramError(f"{field}: no {field} {shown(value)}; {hint}allowed: {', '.join(allowed)}")

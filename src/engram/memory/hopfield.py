@@ -19,7 +19,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.memory.check import check_room, check_size, is_whole, several, shown, whole_number
+from engram.memory.check import check_room, check_size, check_whole_number, is_whole, several, shown
 from engram.memory.names import Names
 
 Degree = int | Literal["exp"]
@@ -141,7 +141,7 @@ class Hopfield:
 
     def noisy(self, name: Hashable, flips: int, draw: int = 0) -> Float[Tensor, " d"]:
         """The pattern with some of its bits flipped, chosen at random."""
-        whole_number("flips", flips, 0, self.d)
+        check_whole_number("flips", flips, 0, self.d)
         x = self[name].clone()
         x[flipped_bits(1, self.d, flips, self.seed, f"flips{draw}")[0]] *= -1
         return x

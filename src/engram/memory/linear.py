@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engram.embeddings import Law
 from engram.errors import EngramError
-from engram.memory.check import check_names, check_rank, check_room, one_of, whole_number
+from engram.memory.check import check_names, check_one_of, check_rank, check_room, check_whole_number
 from engram.memory.memory import Memory, Name
 from engram.memory.names import Names
 from engram.memory.rules import hebb, rounded
@@ -60,7 +60,7 @@ class Linear(Memory):
         self, d: int, *, rule: Rule = "hebb", seed: int = 0, law: Law = "sphere", lr: float = 1.0, steps: int = 4096
     ):
         super().__init__(d, seed=seed, law=law)
-        one_of("rule", rule, get_args(Rule))
+        check_one_of("rule", rule, get_args(Rule))
         check_plan(lr, steps)
         check_room("W", d, d)
         self.rule, self.lr, self.steps = rule, lr, steps
@@ -180,7 +180,7 @@ def one_step(
 
 def grid_step(memory: Linear, bits: int) -> float:
     """Δ, the distance of neighbouring levels."""
-    whole_number("bits", bits, 1, 32)
+    check_whole_number("bits", bits, 1, 32)
     return float(2 * memory.W.abs().amax() / (2**bits - 1))
 
 

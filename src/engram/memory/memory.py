@@ -67,7 +67,7 @@ class Memory(ABC):
     def _accepted(self, pairs: Pairs) -> dict[Name, Name]:
         """The pairs that are not stored yet; told if there are none at all, or if a key has two values."""
         fresh: dict[Name, Name] = {}
-        for key, value in listed(pairs):
+        for key, value in list_pairs(pairs):
             known = fresh.get(key, self.pairs.get(key, value))
             if known != value:
                 told = f"{key!r} → {value!r} conflicts with {key!r} → {known!r}"
@@ -137,7 +137,7 @@ class Memory(ABC):
         return f"{type(self).__name__}(d={self.d}, {len(self.pairs)} pairs)"
 
 
-def listed(pairs: object) -> list[tuple[Name, Name]]:
+def list_pairs(pairs: object) -> list[tuple[Name, Name]]:
     """The pairs one by one, or what is wrong with them."""
     if not isinstance(pairs, Iterable):
         raise EngramError(f"store: {pairs!r} came; write store({{key: value, …}}) or [(key, value), …]")

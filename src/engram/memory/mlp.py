@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engram.embeddings import Law, directions
 from engram.errors import EngramError
-from engram.memory.check import check_room, finite, is_whole, one_of, shown, whole_number
+from engram.memory.check import check_finite, check_one_of, check_room, check_whole_number, is_whole, shown
 from engram.memory.memory import Memory, Name
 from engram.memory.names import Names
 from engram.memory.retrieval import Kept
@@ -47,7 +47,7 @@ class MLP(Memory):
         steps: int = 4096,
     ):
         super().__init__(d, seed=seed, law=law)
-        whole_number("m", m, 1)
+        check_whole_number("m", m, 1)
         check_plan(lr, steps)
         check_room("layers", 4, m, d)
         self.m, self.rule, self.degree, self.lr, self.steps = m, rule, degree_of(rule, degree), lr, steps
@@ -93,7 +93,7 @@ class MLP(Memory):
 
 def degree_of(rule: str, degree: int | None) -> int:
     """The power of ⟨e_z, x⟩ that a rule by hand answers with: 2 and 3 by default."""
-    one_of("rule", rule, get_args(Rule))
+    check_one_of("rule", rule, get_args(Rule))
     if degree is None:
         return {"hermite": 2, "ntk": 3, "trained": 0}[rule]
     if not (is_whole(degree) and fits(rule, degree)):
@@ -150,7 +150,7 @@ class Threshold(Kept):
     def __init__(self, d: int, *, bias: float | None = None, seed: int = 0, law: Law = "sphere"):
         super().__init__(d, seed=seed, law=law)
         if bias is not None:
-            finite("bias", bias)
+            check_finite("bias", bias)
         self.bias = bias
 
     def _write(self, pairs: dict[Name, Name]) -> None:

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import Law
-from engram.memory.check import check_room, finite, whole_number
+from engram.memory.check import check_finite, check_room, check_whole_number
 from engram.memory.memory import Memory, Name
 
 
@@ -40,7 +40,7 @@ class Dense(Kept):
 
     def __init__(self, d: int, degree: int = 3, *, seed: int = 0, law: Law = "sphere"):
         super().__init__(d, seed=seed, law=law)
-        whole_number("degree", degree, 1)
+        check_whole_number("degree", degree, 1)
         self.degree = degree
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
@@ -52,7 +52,7 @@ class Tempered(Kept):
 
     def __init__(self, d: int, beta: float | None = None, *, seed: int = 0, law: Law = "sphere"):
         super().__init__(d, seed=seed, law=law)
-        finite("beta", d if beta is None else beta, above=0)
+        check_finite("beta", d if beta is None else beta, above=0)
         self.beta = float(d if beta is None else beta)
 
 

@@ -40,7 +40,7 @@ class Construction:
     sets: Sequence[Sequence[int]]
 
 
-def attention_only(book: Book, d: int, d_h: int, members: int, seed: int) -> Construction:
+def construct_attention_only(book: Book, d: int, d_h: int, members: int, seed: int) -> Construction:
     """Heads of width d_h, each with so many members."""
     sets = [*_sets(range(book.S), members), *_sets(range(book.S, book.S + book.R), members)]
     model = Factual(d=d, heads=len(sets), d_h=d_h, m=0, answers=book.answers, embeddings="sphere")
@@ -53,7 +53,7 @@ def attention_only(book: Book, d: int, d_h: int, members: int, seed: int) -> Con
     return Construction(model, w, sets)
 
 
-def with_mlp(book: Book, d: int, d_h: int, members: int, m: int, seed: int) -> Construction:
+def construct_with_mlp(book: Book, d: int, d_h: int, members: int, m: int, seed: int) -> Construction:
     """For each set of members as many heads as carry d/2 directions."""
     half = d // 2
     copies = ceil(half / d_h)

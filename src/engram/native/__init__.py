@@ -36,7 +36,7 @@ def kernel() -> ctypes.CDLL | None:
     if compiler is None:
         return None
     try:
-        return ctypes.CDLL(str(built(compiler)))
+        return ctypes.CDLL(str(build_kernel(compiler)))
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
         why = getattr(error, "stderr", None) or str(error).encode()
         last = why.decode(errors="replace").strip().splitlines()[-1:]
@@ -52,7 +52,7 @@ def call(function: str, sizes: Sequence[int], arrays: Sequence[np.ndarray]) -> N
     getattr(library, function)(*map(ctypes.c_int, sizes), *(ctypes.c_void_p(array.ctypes.data) for array in arrays))
 
 
-def built(compiler: str) -> Path:
+def build_kernel(compiler: str) -> Path:
     """The library, compiled now if this source has not been compiled on this machine before."""
     library = cache() / f"kernel-{_identity(compiler)}.so"
     if not library.exists():

@@ -14,7 +14,7 @@ from engram.probes.probe import UNSEEN, Look, Probe
 from engram.tasks import Task
 from engram.tasks.book import Book
 from engram.tasks.facts import FactTask
-from engram.theory.fact_flow import Guesses, Prompts, alike, losses
+from engram.theory.fact_flow import Guesses, PromptLaw, alike, losses
 
 CROWDS = 32  # prompts about a single fact
 AT_ONCE = 4096  # prompts
@@ -41,7 +41,7 @@ def stage(model: Architecture, w: Weights, book: Book, seed: int, step: int) -> 
 
 
 @lru_cache(maxsize=4)
-def _known(book: Book) -> tuple[Prompts, Guesses]:
+def _known(book: Book) -> tuple[PromptLaw, Guesses]:
     return alike(book), Guesses.of(book)
 
 

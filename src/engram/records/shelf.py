@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 
 from engram.errors import EngramError, did_you_mean
 from engram.records import files
-from engram.records.bundle import unpacked
+from engram.records.bundle import unpack
 from engram.records.files import writing_to
 from engram.records.record import Record
 from engram.specs.spec import Spec, run_id
@@ -18,7 +18,7 @@ from engram.specs.spec import Spec, run_id
 def all_records(home: Path) -> list[Record]:
     """Every run folder of a home and of the bundles in it, the newest last."""
     marks = ("spec.json", "lock")  # a run that was killed at its very beginning has the lock only
-    places = [home, *map(unpacked, sorted(home.glob("*.zip")))]
+    places = [home, *map(unpack, sorted(home.glob("*.zip")))]
     folders = [
         folder for place in places for folder in place.glob("[!.]*") if any((folder / m).exists() for m in marks)
     ]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from engram.claims.readings import MEMORIES
 from engram.records import Record
-from engram.show.plots import describe, headline, seed_curves
+from engram.show.curves import describe, headline, seed_curves
 from engram.show.style import COLOURS, CYCLE, INK, MUTED, house_style
 
 Runs = Mapping[Any, list[Record]]  # by label, which names the kind of training
@@ -21,7 +21,7 @@ def schedules(runs: Runs) -> Figure:
     fig, axes = _columns(runs, height_ratios=(1, 1.3))
     for (name, same), top, bottom in zip(runs.items(), *axes, strict=True):
         seed_curves(top, same, "accuracy.in_context", INK, "in-context accuracy")
-        recalls(bottom, same)
+        draw_recalls(bottom, same)
         top.set_title(name if name == "joint" else f"{name} until {_thaw(same[0])}")
         for ax in (top, bottom):
             ax.axvline(_thaw(same[0]), color=MUTED, ls=":", lw=1.2) if _thaw(same[0]) else None
@@ -37,7 +37,7 @@ def _thaw(record: Record) -> int:
     return max(record.train.plan.frozen_until.values(), default=0)
 
 
-def recalls(ax: Axes, records: Sequence[Record]) -> None:
+def draw_recalls(ax: Axes, records: Sequence[Record]) -> None:
     """Recall of every memory; one that nothing competes with (a single fixed trigger) is left out."""
     for column, name in MEMORIES.items():
         if not np.isnan([record.column(column)[-1] for record in records]).any():

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from engram.models.memories import two_layers
 from engram.records import Record
 from engram.show.attention import attention_maps
-from engram.show.plots import birth_curves, curves, memory_maps
+from engram.show.curves import birth_curves, curves
+from engram.show.memories import memory_maps
 from engram.specs import Train
 
 NAMES = ("curves", "memories", "attention")  # of a training with two layers of attention, in this order

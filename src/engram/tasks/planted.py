@@ -52,7 +52,7 @@ class PlantedToken(Value, name="tasks.planted.PlantedToken"):
         tokens = generator(seed, "planted", step).integers(self.N, size=(n, self.T))
         return Sample(tokens, self.permutation(seed)[tokens[:, 0]])
 
-    def learned(self, seed: int) -> Sample:
+    def training_sample(self, seed: int) -> Sample:
         """The sequences that the steps learn from."""
         drawn = self.sample(seed, 0, self.samples)
         if not self.balanced:

@@ -51,7 +51,7 @@ def least_squares(X: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> Float[Ten
     return (torch.linalg.pinv(X) @ V).T
 
 
-def accuracy(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> float:
+def share_nearest(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> float:
     """Share of answers that are nearest, by inner product, to their own row of V."""
     return recalled(answers, V, torch.arange(len(V)))
 
@@ -63,8 +63,8 @@ def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dic
         E, U = (directions("sphere", N, d, seed, f"threshold.{name}.{i}", torch.float64) for name in "EU")
         b = threshold_bias(E)
         yield {
-            "threshold": accuracy(thresholded(E @ E.T, U, b), U),
-            "hebb": accuracy(E @ hebb(E, U).T, U),
+            "threshold": share_nearest(thresholded(E @ E.T, U, b), U),
+            "hebb": share_nearest(E @ hebb(E, U).T, U),
             "bias": b,
         }
 
@@ -82,9 +82,9 @@ def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[
         V = directions("sphere", len(X), d, seed, f"sets.V.{i}", torch.float64)
         fitted, b = X @ least_squares(X, V).T, threshold_bias(X)
         yield {
-            "threshold": accuracy(thresholded(X @ X.T, V, b), V),
-            "hebb": accuracy(X @ hebb(X, V).T, V),
-            "least squares": accuracy(fitted, V),
+            "threshold": share_nearest(thresholded(X @ X.T, V, b), V),
+            "hebb": share_nearest(X @ hebb(X, V).T, V),
+            "least squares": share_nearest(fitted, V),
             "residual": float((fitted - V).square().sum() / len(V)),
             "bias": b,
         }

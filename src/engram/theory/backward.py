@@ -79,12 +79,12 @@ def _one_hot(tokens: Int[Tensor, "A T"], N: int, dtype: torch.dtype) -> Logits:
     return torch.eye(N, dtype=dtype)[tokens]
 
 
-def gradient(came_back: Float[Tensor, "A T m"], went_in: Float[Tensor, "A T n"]) -> Float[Tensor, "m n"]:
+def sum_outer_products(came_back: Float[Tensor, "A T m"], went_in: Float[Tensor, "A T n"]) -> Float[Tensor, "m n"]:
     """Σ over places of the outer products."""
     return torch.einsum("atm,atn->mn", came_back, went_in)
 
 
-def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+def model_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """Random weights N(0, 1/d), random tokens, and a random law of (sequence, position, label)."""
     rows = {"E": N, "P": T, "U": N}
     w = {
@@ -100,10 +100,10 @@ def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tuple[dict
 def outer_products(draws: int, seed: int, A: int = 5, T: int = 6, N: int = 7, d: int = 8) -> Iterator[dict[str, float]]:
     """For each matrix the largest difference of an entry between Σ (came back)(went in)ᵀ and autograd."""
     for index in range(draws):
-        w, tokens, p = problem(A, T, N, d, seed, index)
+        w, tokens, p = model_problem(A, T, N, d, seed, index)
         leaves = {name: value.requires_grad_() for name, value in w.items()}
         loss = -(p * torch.log_softmax(forward(leaves, tokens).logits, dim=2)).sum()
         by_autograd = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
         with torch.no_grad():
             found = places(w, tokens, p)
-            yield {name: float((gradient(*found[name]) - by_autograd[name]).abs().max()) for name in MATRICES}
+            yield {name: float((sum_outer_products(*found[name]) - by_autograd[name]).abs().max()) for name in MATRICES}

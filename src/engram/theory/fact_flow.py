@@ -27,7 +27,7 @@ RTOL, ATOL = 1e-11, 1e-16
 
 
 @dataclass(frozen=True)
-class Prompts:
+class PromptLaw:
     """A finite law of bags: columns are subjects, relations, noise, EOS.
 
     A column may stand for `copies` tokens that are alike: then its count is that of all of them together.
@@ -44,7 +44,7 @@ class Prompts:
         return np.eye(self.A)[self.answers]
 
 
-def alike(book: Book) -> Prompts:
+def alike(book: Book) -> PromptLaw:
     """Every prompt of a book when all noise tokens are alike: one prompt a fact."""
     s, r, answers = book.known.T
     S, R, n = book.S, book.R, len(answers)
@@ -53,10 +53,10 @@ def alike(book: Book) -> Prompts:
     counts[:, S + R] = book.T - 3
     copies = np.ones(S + R + 2)
     copies[S + R] = book.noise
-    return Prompts(counts, answers, book.p[s, r], copies, book.answers)
+    return PromptLaw(counts, answers, book.p[s, r], copies, book.answers)
 
 
-def apart(book: Book) -> Prompts:
+def apart(book: Book) -> PromptLaw:
     """Every prompt of a book with every bag of noise."""
     length, S, R = book.T - 3, book.S, book.R
     if comb(book.noise + length - 1, length) * len(book.known) > MOST_BAGS:
@@ -67,7 +67,7 @@ def apart(book: Book) -> Prompts:
     counts, rows = np.zeros((len(s), book.N)), np.arange(len(s))
     counts[rows, s] = counts[rows, S + r] = counts[:, -1] = 1
     counts[:, S + R : -1] = np.tile(bags, (len(book.known), 1))
-    return Prompts(counts, answers, book.p[s, r] * np.tile(ways, len(book.known)), np.ones(book.N), book.answers)
+    return PromptLaw(counts, answers, book.p[s, r] * np.tile(ways, len(book.known)), np.ones(book.N), book.answers)
 
 
 def _bags(noise: int, length: int) -> Iterator[list[int]]:
@@ -82,7 +82,7 @@ class Head:
     W: Float[np.ndarray, "A V"]
 
     @classmethod
-    def small(cls, prompts: Prompts, alpha: float, equal: bool = False) -> "Head":
+    def small(cls, prompts: PromptLaw, alpha: float, equal: bool = False) -> "Head":
         """W = α and w = α √(|A| + 1): the conserved quantity is α² for every token, so w never vanishes.
 
         With `equal` w = α too, as in the published run.
@@ -90,7 +90,7 @@ class Head:
         V = len(prompts.copies)
         return cls(np.full(V, alpha * (1 if equal else np.sqrt(prompts.A + 1))), np.full((prompts.A, V), alpha))
 
-    def log_probabilities(self, prompts: Prompts) -> Float[np.ndarray, "n A"]:
+    def log_probabilities(self, prompts: PromptLaw) -> Float[np.ndarray, "n A"]:
         logits = prompts.counts @ (self.w * self.W).T
         logits -= logits.max(1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(1, keepdims=True))
@@ -100,19 +100,19 @@ class Head:
         return self.w**2 - (self.W**2).sum(0)
 
 
-def surprise(head: Head, prompts: Prompts) -> Float[np.ndarray, "A V"]:
+def token_surprise(head: Head, prompts: PromptLaw) -> Float[np.ndarray, "A V"]:
     """g(a, z)."""
     left = prompts.p[:, None] * (prompts.onehot - np.exp(head.log_probabilities(prompts)))
     return left.T @ prompts.counts / prompts.copies
 
 
-def velocity(head: Head, prompts: Prompts) -> Head:
+def velocity(head: Head, prompts: PromptLaw) -> Head:
     """(ẇ, Ẇ) = −∇L."""
-    g = surprise(head, prompts)
+    g = token_surprise(head, prompts)
     return Head((head.W * g).sum(0), head.w * g)
 
 
-def flow(first: Head, prompts: Prompts, times: Float[np.ndarray, " t"]) -> Iterator[Head]:
+def flow(first: Head, prompts: PromptLaw, times: Float[np.ndarray, " t"]) -> Iterator[Head]:
     """The head at these times, by an adaptive Runge–Kutta method of order 8."""
     V = len(first.w)
 
@@ -130,9 +130,9 @@ def flow(first: Head, prompts: Prompts, times: Float[np.ndarray, " t"]) -> Itera
     return (unpacked(y) for y in found.y.T)
 
 
-def rates(head: Head, prompts: Prompts) -> Float[np.ndarray, " V"]:
+def rates(head: Head, prompts: PromptLaw) -> Float[np.ndarray, " V"]:
     """How fast each token grows while its own part of the logits is small: ‖g(·, z)‖, as ẅ = ‖g‖² w."""
-    return np.sqrt((surprise(head, prompts) ** 2).sum(0))
+    return np.sqrt((token_surprise(head, prompts) ** 2).sum(0))
 
 
 def relation_rate(R: int, D: int) -> float:
@@ -173,7 +173,7 @@ def _conditional(p: Float[np.ndarray, "n A"], part: Int[np.ndarray, " n"]) -> Fl
     return (joint / np.maximum(joint.sum(1, keepdims=True), 1e-300))[part]
 
 
-def losses(log_p: Float[np.ndarray, "n A"], prompts: Prompts, guesses: Guesses) -> dict[str, float]:
+def losses(log_p: Float[np.ndarray, "n A"], prompts: PromptLaw, guesses: Guesses) -> dict[str, float]:
     """Loss; of the relation alone (−log mass on A_r), of the subject alone (on A_s); distance of p̂ to p(a | part)."""
     p_hat = np.exp(log_p)
     right = log_p[np.arange(len(log_p)), prompts.answers]

@@ -83,17 +83,17 @@ def lemma5_gradient(
     return -torch.einsum("ts,sd,te->de", centred, P, P)
 
 
-def cross_entropy(logits: Joint, p_joint: Joint) -> Float[Tensor, ""]:
+def _cross_entropy(logits: Joint, p_joint: Joint) -> Float[Tensor, ""]:
     return -(p_joint * torch.log_softmax(logits, dim=1)).sum()
 
 
-def differentiated(logits_of: Callable[[Tensor], Tensor], W: Matrix, p_joint: Joint) -> Matrix:
+def differentiate_logits(logits_of: Callable[[Tensor], Tensor], W: Matrix, p_joint: Joint) -> Matrix:
     """What autograd finds at W."""
     W = W.detach().requires_grad_()
-    return torch.autograd.grad(cross_entropy(logits_of(W), p_joint), W)[0]
+    return torch.autograd.grad(_cross_entropy(logits_of(W), p_joint), W)[0]
 
 
-def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> dict[str, Tensor]:
+def attention_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> dict[str, Tensor]:
     """Random inputs, embeddings and matrices with entries N(0, 1), and a random law of (sequence, label)."""
 
     def draw(name: str, rows: int) -> Tensor:
@@ -106,16 +106,18 @@ def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> dict[str, 
 
 
 @law("gradients.closed_forms")
-def closed_forms(draws: int, seed: int, A: int = 5, T: int = 4, N: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
+def attention_closed_forms(
+    draws: int, seed: int, A: int = 5, T: int = 4, N: int = 6, d: int = 5
+) -> Iterator[dict[str, float]]:
     """Largest difference of an entry between each closed form and autograd, one row a random problem."""
     for index in range(draws):
-        v = problem(A, T, N, d, seed, index)
+        v = attention_problem(A, T, N, d, seed, index)
         X, Z, P, U, p = (v[name] for name in ("X", "Z", "P", "U", "p_joint"))
         Phi1, Phi2, W2 = (v[name] for name in ("Phi1", "Phi2", "W2"))
         zero = torch.zeros_like(W2)
         by_autograd = (
-            differentiated(lambda W, X=X, Z=Z, U=U, Phi2=Phi2: second_layer(W, X, Z, U, Phi2), zero, p),
-            differentiated(lambda W, a=(X, P, U, Phi1, Phi2, W2): both_layers(W, *a), zero, p),
+            differentiate_logits(lambda W, X=X, Z=Z, U=U, Phi2=Phi2: second_layer(W, X, Z, U, Phi2), zero, p),
+            differentiate_logits(lambda W, a=(X, P, U, Phi1, Phi2, W2): both_layers(W, *a), zero, p),
         )
         by_hand = lemma4_gradient(X, Z, U, Phi2, p), lemma5_gradient(X, P, U, Phi1, Phi2, W2, p)
         errors = (float((a - b).abs().max()) for a, b in zip(by_hand, by_autograd, strict=True))

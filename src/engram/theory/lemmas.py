@@ -63,12 +63,12 @@ def normalised_cross_entropy(W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -
     return -(p_joint * torch.log_softmax(h @ U.T, dim=1)).sum()
 
 
-def differentiated(loss: Callable[..., Tensor], W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -> Matrix:
+def differentiate_loss(loss: Callable[..., Tensor], W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -> Matrix:
     W = W.detach().requires_grad_()
     return torch.autograd.grad(loss(W, X, U, p_joint), W)[0]
 
 
-def problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matrix, Inputs, Outputs, Joint]:
+def matrix_problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matrix, Inputs, Outputs, Joint]:
     """Random W, X, U with entries N(0, 1), so that p̂ is far from uniform, and a random law of (x, y)."""
     W, X, U = (
         directions("gaussian", n, d, seed, f"lemmas.{i}.{index}", torch.float64) for i, n in enumerate((d, A, M))
@@ -78,7 +78,7 @@ def problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matrix, Inpu
 
 
 @law("lemmas.closed_forms")
-def closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
+def matrix_closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
     """Largest difference of an entry between each closed form and autograd, one row a random problem."""
     pairs = {
         "lemma1": (lemma1_gradient, cross_entropy),
@@ -86,15 +86,17 @@ def closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> I
         "layernorm": (layernorm_gradient, normalised_cross_entropy),
     }
     for index in range(draws):
-        W, X, U, p = problem(A, M, d, seed, index)
+        W, X, U, p = matrix_problem(A, M, d, seed, index)
         yield {
-            name: float((formula(W, X, U, p) - differentiated(loss, W, X, U, p)).abs().max())
+            name: float((formula(W, X, U, p) - differentiate_loss(loss, W, X, U, p)).abs().max())
             for name, (formula, loss) in pairs.items()
         }
 
 
 @law("lemmas.span")
-def span(draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int = 20) -> Iterator[dict[str, float]]:
+def descent_span(
+    draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int = 20
+) -> Iterator[dict[str, float]]:
     """Eq. 6: after each step of gradient descent, the distance of W − α₀W₀ from span{u_j e_iᵀ}, and that of W₀.
 
     Weight decay λ is 0 in even rows and 0.1 in odd rows; α₀ = (1 − ηλ)^t.
@@ -102,9 +104,9 @@ def span(draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int 
     eta = 0.5
     for index in range(draws):
         shrink = 1 - eta * (0.0, 0.1)[index % 2]
-        W0, E, U, p = problem(N, M, d, seed, index)
+        W0, E, U, p = matrix_problem(N, M, d, seed, index)
         W, distances = W0, []
         for t in range(1, steps + 1):
-            W = shrink * W - eta * differentiated(cross_entropy, W, E, U, p)
+            W = shrink * W - eta * differentiate_loss(cross_entropy, W, E, U, p)
             distances.append(distance_to_span(W - shrink**t * W0, E, U))
         yield {"distance": max(distances), "distance.W0": distance_to_span(W0, E, U)}

@@ -13,7 +13,7 @@ from engram.values import generator, law
 ETA = 1.0
 
 
-def one_step(E: Float[Tensor, "N d"], U: Float[Tensor, "M d"], f: Int[Tensor, " N"]) -> Float[Tensor, "d d"]:
+def clean_step(E: Float[Tensor, "N d"], U: Float[Tensor, "M d"], f: Int[Tensor, " N"]) -> Float[Tensor, "d d"]:
     """W1 = −η∇L(0) for z uniform and y = f(z), the gradient by Lemma 1."""
     N, d = E.shape
     p_joint = torch.nn.functional.one_hot(f, len(U)).to(E.dtype) / N
@@ -54,7 +54,7 @@ def clean(draws: int, seed: int, N: int = 64, d: int = 256) -> Iterator[dict[str
 
 def _clean_scores(law: Law, f: Int[Tensor, " N"], d: int, seed: int, i: int) -> Float[Tensor, "N N"]:
     E, U = (directions(law, len(f), d, seed, f"one_step.{name}.{i}", torch.float64) for name in "EU")
-    return E @ one_step(E, U, f).T @ U.T
+    return E @ clean_step(E, U, f).T @ U.T
 
 
 @law("one_step.noisy")

@@ -42,7 +42,7 @@ def one_step_recall(scores: Float[Tensor, "N N"]) -> float:
 
 
 @law("one_step_bigram.recalls")
-def recalls(
+def one_step_recalls(
     draws: int, seed: int, d: int = 128, K: int = 5, T: int = 256, sequences: int = 32
 ) -> Iterator[dict[str, float]]:
     """R1 from the first 1, 2, 4, … of `draws` batches. The batches depend on the seed only, so all widths see the same.

@@ -50,7 +50,7 @@ def fewest_levels(E: Embeddings, U: Embeddings, W: Matrices) -> tuple[int, float
 
 
 @law("precision.bits")
-def bits(
+def bits_needed(
     draws: int, seed: int, smallest: int = 16, largest: int = 256, load: float = 0.015
 ) -> Iterator[dict[str, float]]:
     """For d = smallest, 2·smallest, …: recall of Hebbian matrices at 1, 2, 3, … bits, N = load · d² pairs.
@@ -98,11 +98,11 @@ def trained_efficiency(draws: int, seed: int, d: int = 32, steps: int = 600) -> 
     for percent in (40, 70, 100):
         N = round(percent / 100 * linear_trained_capacity(d))
         E, U = _embeddings(draws, N, d, seed, f"trained.{d}.{N}")
-        levels, share = fewest_levels(E, U, train(E, U, steps))
+        levels, share = fewest_levels(E, U, train_matrices(E, U, steps))
         yield _efficiency(N, d, levels, share)
 
 
-def train(E: Embeddings, U: Embeddings, steps: int, rate: float = 0.3) -> Matrices:
+def train_matrices(E: Embeddings, U: Embeddings, steps: int, rate: float = 0.3) -> Matrices:
     """Adam on the cross-entropy of all pairs from W = 0; the rate falls to zero."""
     W, first, second = (torch.zeros_like(E.mT @ E) for _ in range(3))
     right = torch.eye(E.shape[-2], dtype=E.dtype)

@@ -56,6 +56,6 @@ def _later(record: Record, column: str) -> float:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.full import everything_trained
+    from engram.show.transformers import everything_trained
 
     return everything_trained(runs["everything trained"])

@@ -84,7 +84,7 @@ class Effects:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.full import head_figure
+    from engram.show.transformers import head_figure
 
     records = runs["four heads"]
     effects = {name: [Effects.of(record, *edges).heads for record in records] for name, edges in EDGES.items()}

@@ -111,6 +111,6 @@ def levels_of(runs: Runs) -> dict[str, dict[str, float]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.full import one_and_two_layers
+    from engram.show.transformers import one_and_two_layers
 
     return one_and_two_layers({kind: runs[kind] for kind in KINDS}, levels_of(runs))

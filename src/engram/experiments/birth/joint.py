@@ -67,7 +67,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.plots import birth_curves
+    from engram.show.curves import birth_curves
 
     return birth_curves(runs["joint"])
 

@@ -45,7 +45,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.plots import levels_by_size
+    from engram.show.curves import levels_by_size
 
     text = runs["text"][0].rows[0]
     series = {name: {K: [r.rows[0][name] for r in runs[K]] for K in TRIGGERS} for name in ("floor", "sampled")}

@@ -15,7 +15,7 @@ from typing import Any
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import through_points
+from engram.claims.fits import fit_points
 from engram.claims.readings import turn
 from engram.learning import FreshBatch
 from engram.models.factual import Factual
@@ -103,7 +103,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     shapes, published = by_shape(runs), runs.scale == "paper"
     near = 0.12 if published else 0.2
     points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
-    measures = [through_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
+    measures = [fit_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
     if published:
         ratios = [n / p for p, n in points]
         label = "facts for each parameter, over shapes, widths and seeds"
@@ -122,6 +122,6 @@ def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.facts import facts_by_parameters
+    from engram.show.fact_capacity import facts_by_parameters
 
     return facts_by_parameters(by_shape(runs), PUBLISHED, "As many relations as subjects")

@@ -68,7 +68,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import shapes_figure
+    from engram.show.memory_laws import shapes_figure
 
     pairs, sets = (runs[law][0].check.sizes for law in ("threshold", "sets"))
     bars = {f"{pairs['N']} pairs, d={pairs['d']}\n{name}": means(runs["threshold"], c) for c, name in BARS[:2]}

@@ -54,7 +54,7 @@ def separated(runs: Runs) -> dict[int, list[float]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.patterns import attention_as_retrieval
+    from engram.show.retrieval import attention_as_retrieval
 
     steps = [row for r in runs["steps"] for row in r.rows]
     return attention_as_retrieval(runs["bound"][0].rows[0], steps, separated(runs))

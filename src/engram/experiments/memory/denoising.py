@@ -108,6 +108,6 @@ def ratios(rows: list[Row], column: str) -> list[float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.patterns import denoising_panels
+    from engram.show.retrieval import denoising_panels
 
     return denoising_panels(runs, list(CASES), subspace_floor(Subspace()), PUBLISHED)

@@ -63,7 +63,7 @@ def overlaps(records: Sequence[Record], d: int) -> Iterator[Measure]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import law_ratios
+    from engram.show.memory_laws import law_ratios
 
     found = dict(claims(runs))
     over_law = [m for m in found.pop("memory.overlaps") if m.name.endswith(" over law")]

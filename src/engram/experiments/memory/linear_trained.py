@@ -16,7 +16,7 @@ from typing import Any
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import power_law
+from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities
 from engram.experiments.memory import geometric_means
 from engram.learning import Adam, FullBatch
@@ -65,7 +65,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
         for name, values in shown.items()
     ]
     grown = {d**2: [N * log(N) for N in found] for d, found in capacities(runs.records).items()}
-    yield "memory.linear-trained", [*measures, power_law(grown).measure("exponent of N ln N in d²", 0.85, 1.15)]
+    yield "memory.linear-trained", [*measures, fit_power_law(grown).measure("exponent of N ln N in d²", 0.85, 1.15)]
 
 
 def figure(runs: Runs) -> Any:

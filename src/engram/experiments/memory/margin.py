@@ -56,7 +56,7 @@ def against_law(name: str, records: Sequence[Record], variance: float) -> Iterat
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import margin_spread
+    from engram.show.memory_laws import margin_spread
 
     full = {(d, N): means(runs[d, N], "variance") for d, N in SIZES[runs.scale]}
     return margin_spread(full, {m: means(runs["rank", m], "variance") for m in RANKS[runs.scale]}, *LOW)

@@ -15,7 +15,7 @@ from typing import Any
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import power_law
+from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import collapse, geometric_means
 from engram.learning import Adam, FullBatch
@@ -73,7 +73,7 @@ def law_measures(runs: Runs, name: str, law: float, grown: Callable[[float], flo
     return (
         Measure.over_seeds(f"md/({name}), geometric mean over sizes", means, low=0.85 * law, high=1.15 * law),
         *collapse(f"md/({name})", {shape: geometric_means(by_d) for shape, by_d in shapes.items()}, 0.15),
-        power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15),
+        fit_power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15),
     )
 
 

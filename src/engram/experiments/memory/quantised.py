@@ -57,6 +57,6 @@ def slopes(records: Sequence[Record], column: str) -> list[float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import bits_per_weight
+    from engram.show.memory_laws import bits_per_weight
 
     return bits_per_weight(runs)

@@ -117,7 +117,7 @@ def phase_map(records: Sequence[Record]) -> dict[tuple[int, int], dict[str, floa
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.finite import critical_widths
+    from engram.show.critical_widths import critical_widths
 
     found = {line: widths(runs, *line) for line in LINES}
     means = {line: float(np.mean(slopes(sizes))) for line, sizes in found.items()}

@@ -52,6 +52,6 @@ def errors(runs: Runs) -> dict[str, float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.steps import errors_against_autograd
+    from engram.show.gradient_steps import errors_against_autograd
 
     return errors_against_autograd(errors(runs))

@@ -114,7 +114,7 @@ def _slope(runs: Runs, title: str, tasks: Mapping[int, PlantedToken]) -> Measure
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.finite import widths_along
+    from engram.show.critical_widths import widths_along
 
     theory = {title: [*map(law, tasks.values())] for title, tasks in lines(runs.scale).items() if title != CONTROL}
     measured = {title: along(runs, title) for title in theory}

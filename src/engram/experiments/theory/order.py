@@ -102,6 +102,6 @@ def chances(runs: Runs) -> dict[str, float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.steps import recalls_by_order
+    from engram.show.gradient_steps import recalls_by_order
 
     return recalls_by_order(means(runs), ORDERS, chances(runs))

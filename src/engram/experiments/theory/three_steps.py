@@ -153,8 +153,8 @@ def _line(pairs: str, name: str, paper: float, computed: float) -> dict[str, Any
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.steps import signal_and_noise
+    from engram.show.gradient_steps import signals_of_steps
 
     signs = np.array([[trigger_memory(SecondVisit(N=N, T=T)).diagonal * N**2 * T**3 for N in MAP_N] for T in MAP_T])
     task, terms = task_of(runs, "distinct"), runs["terms", "distinct"][0].rows[0]
-    return signal_and_noise(task, terms, closed_forms(task), (MAP_T, MAP_N, signs))
+    return signals_of_steps(task, terms, closed_forms(task), (MAP_T, MAP_N, signs))

@@ -50,7 +50,7 @@ def accuracy_by_width(found: Mapping[Size, Sequence[float]]) -> Figure:
 
 
 @house_style()
-def signal_and_noise(
+def signals_of_steps(
     task: SecondVisit,
     terms: Mapping[str, float],
     closed: Mapping[str, float],

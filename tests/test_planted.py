@@ -113,7 +113,7 @@ def test_a_planted_token_is_for_one_head() -> None:
     for task, model in ((PlantedToken(), Outer(d=8)), (Association(), OneHead())):
         with pytest.raises(ValidationError, match="belong together"):
             Search(task=task, model=model, bracket=(1, 9))
-    with pytest.raises(ValidationError, match="ask for more votes instead"):
+    with pytest.raises(ValidationError, match="set more votes instead"):
         Search(task=PlantedToken(), model=OneHead(), bracket=(1, 9), draws=2)
 
 

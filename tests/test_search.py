@@ -76,7 +76,7 @@ def test_bisection_does_not_grow_for_ever() -> None:
         for _ in range(1000):
             asking.send(True)
 
-    with pytest.raises(EngramError, match="lies before the turn"):
+    with pytest.raises(EngramError, match="the target is not crossed up to size"):
         always_yes()
 
 
@@ -84,7 +84,7 @@ def test_bisection_gives_up_below_one() -> None:
     asking = bisection(1, 4, 1.0)
     next(asking)
     assert [asking.send(False)] == [1]
-    with pytest.raises(EngramError, match="size 1 already lies beyond the turn"):
+    with pytest.raises(EngramError, match="the target is already crossed below size 1"):
         asking.send(False)
 
 
@@ -298,10 +298,10 @@ def test_interval_of_an_exponent_covers_what_it_says() -> None:
         ({"target": 1.0}, "target"),
         ({"votes": 0}, "votes"),
         ({"tolerance": -0.1}, "tolerance"),
-        ({"model": Association()}, "no search tries Association, Association and FullBatch"),
+        ({"model": Association()}, "no search takes Association, Association and FullBatch"),
         (
             {"plan": FullBatch(optimiser=Adam(lr=1.0), steps=4, check_every=1), "model": Outer(d=4)},
-            "no search tries Association, Outer and FullBatch",
+            "no search takes Association, Outer and FullBatch",
         ),
     ],
 )
@@ -325,7 +325,7 @@ def test_search_can_be_stored_and_read() -> None:
 
 def test_wrong_kind_of_record_is_told(home: Path) -> None:
     record = execute(trained_search(), home)
-    with pytest.raises(EngramError, match="no Check"):
+    with pytest.raises(EngramError, match="is not a Check"):
         _ = record.check
     assert Record(record.folder).search == trained_search()
 

@@ -38,13 +38,13 @@ Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
 
 @contextmanager
 def unwatched(specs: Sequence[Spec]) -> Iterator[OnRow]:
-    """Nobody looks while it runs."""
+    """Nothing is shown while it runs."""
     yield lambda spec, row: None
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment came to; `claims` are the dicts that --json prints."""
+    """The outcome of an experiment; `claims` are the dicts that --json prints."""
 
     experiment: Experiment
     scale: Scale
@@ -98,8 +98,8 @@ def run(
     labelled = labelled_specs(experiment, size, seeds, settings)
     records = run_specs(unique(labelled), device, watch, path)
     runs = Runs.of(labelled, {record.id: record for record in records}, size)
-    told = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
-    claims, figures, notes = _read_off(experiment, runs, settings) if not told else _relabelled(runs, told)
+    apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
+    claims, figures, notes = _read_off(experiment, runs, settings) if not apart else _relabelled(runs, apart)
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
     names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
     paths = save_figures(dict(zip(names, figures, strict=True)))
@@ -110,10 +110,10 @@ def run(
 def labelled_specs(
     experiment: Experiment, scale: Scale, seeds: int | Iterable[int], settings: dict[str, Any]
 ) -> Labelled:
-    """The Specs of an experiment with some fields set otherwise, each in the Specs that have it; labels stay."""
+    """The Specs of an experiment with some fields overridden, each in the Specs that have it; labels stay."""
     chosen = list(range(seeds) if isinstance(seeds, int) else seeds)
     if not chosen:
-        raise EngramError("--seeds: at least one seed is needed")
+        raise EngramError("--seeds: at least one seed is needed; got none")
     labelled = experiment.labelled(scale, chosen)
     changed = iter(all_with_settings([spec for specs in labelled.values() for spec in specs], settings))
     return {label: list(islice(changed, len(specs))) for label, specs in labelled.items()}
@@ -134,7 +134,7 @@ def run_specs(
 def _read_off(
     experiment: Experiment, runs: Runs, settings: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
-    """Claims and figures. With fields set otherwise an experiment's own may not apply: then plain curves, and why."""
+    """Claims and figures. With fields overridden the experiment's own may not apply: then plain curves, and why."""
     claims, figure, notes = [], None, []
     does_not_apply = (EngramError,) if settings else ()
     try:
@@ -148,9 +148,9 @@ def _read_off(
     return claims, _plain_curves(runs.records) if figure is None else [figure], notes
 
 
-def _relabelled(runs: Runs, told: Sequence[str]) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
+def _relabelled(runs: Runs, apart: Sequence[str]) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
     """Claims and figure speak of runs by their labels; where labels no longer say what was run, there are none."""
-    one = f"{', '.join(told)} tells the runs of this experiment apart, and has been set to one value for all of them"
+    one = f"{', '.join(apart)} tells the runs of this experiment apart, but was set to one value for all of them"
     return [], _plain_curves(runs.records), [f"The experiment's claims and figure do not apply: {one}."]
 
 
@@ -269,7 +269,7 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
     To the byte where versions, machine and threads are those of the record; else to 0.1 %.
     """
     if steps < 1:
-        raise EngramError(f"--steps {steps}: at least one step must be compared")
+        raise EngramError(f"--steps: must be at least 1; got {steps}")
     spec, sealed = record.spec, record.ended is not None  # reading them verifies the name and the digest
     for step in record.snapshot_steps:
         record.tensors(f"snapshots/{step:06d}.safetensors")
@@ -279,13 +279,13 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
     path = "reference" if then["path"] == "reference" else path_of(spec)
     same = _what_rounds(environment("cpu", path)) == _what_rounds(then)
     mismatch = first_mismatch(record, islice(fresh_rows(spec, path), compared), to_the_byte=same)
-    how = "to the byte" if same else "to 0.1 % (other versions, machine or threads than the record's)"
-    seal = "digest holds" if sealed else "not finished, so without digest"
-    message = f"{seal}; {compared} rows computed again agree {how}"
+    how = "to the byte" if same else "to 0.1 % (the versions, machine or threads are not those of the record)"
+    seal = "the digest matches" if sealed else "not finished, so there is no digest"
+    message = f"{seal}; {compared} recomputed rows agree {how}"
     if mismatch:
         message = f"differs at step {mismatch.step}, {mismatch.column}: stored {mismatch.stored}, now {mismatch.again}"
     if not compared:
-        message = "holds no rows: nothing to compare"
+        message = "there are no rows to compare"
     ok = mismatch is None and compared > 0
     return {"ok": ok, "record": record.id, "compared": compared, "message": f"{record.id}: {message}"}
 

@@ -83,9 +83,9 @@ def _clock(home: Path, rows: int) -> list[float]:
         if len(whole) >= rows:
             return [json.loads(line)["seconds"] for line in whole]
         if any(home.glob("*/digest.json")):
-            raise EngramError("bench lab.slowdown: the run was over before it was measured")
+            raise EngramError("bench lab.slowdown: the run ended before it was measured")
         time.sleep(0.1)
-    raise EngramError(f"bench lab.slowdown: the run has not come to step {rows} in {PATIENCE} s")
+    raise EngramError(f"bench lab.slowdown: the run did not reach step {rows} within {PATIENCE} s")
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def _opened(url: str) -> Iterator[Any]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        raise EngramError("bench lab: a browser is driven by playwright; pip install '.[dev]'") from None
+        raise EngramError("bench lab: driving a browser needs playwright; pip install '.[dev]'") from None
     if _browser() is None:
         raise EngramError("bench lab: no Chromium on this machine; `make test` installs one where it can")
     with sync_playwright() as playwright:

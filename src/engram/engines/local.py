@@ -30,10 +30,10 @@ def choose_device(wanted: str) -> tuple[str, str]:
         device = next(name for name, found in there.items() if found)
         return device, "the first of cuda, mps, cpu that this machine has"
     if wanted not in there:
-        raise EngramError(f"--device {wanted!r}: allowed are auto, {', '.join(there)}")
+        raise EngramError(f"--device: unknown {wanted!r}; allowed: auto, {', '.join(there)}")
     if not there[wanted]:
         raise EngramError(f"--device {wanted}: torch finds no such device here; use --device auto")
-    return wanted, "as asked"
+    return wanted, "as requested"
 
 
 def cores() -> int:

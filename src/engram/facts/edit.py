@@ -45,11 +45,11 @@ def edit(asked: Asked, answer: str) -> FactEdit:
     """
     spec, book = asked.record.train, asked.book
     if not isinstance(spec.model, Editable):
-        raise EngramError(f"{type(spec.model).__name__} cannot be edited: it does not say which matrix stores")
+        raise EngramError(f"{type(spec.model).__name__} cannot be edited: it does not name its last matrix")
     new, old = place("answer", answer, asked.names["answer"]), int(book.table[asked.s, asked.r])
     if new == old:
         raise EngramError(
-            f"({asked.names['subject'][asked.s]}, {asked.names['relation'][asked.r]}) is {answer} already"
+            f"({asked.names['subject'][asked.s]}, {asked.names['relation'][asked.r]}) is already {answer}"
         )
     w = {name: value.double() for name, value in asked.record.model().weights.items()}
     about, every = (torch.from_numpy(part) for part in _prompts(asked, EDIT_STEP))
@@ -86,7 +86,7 @@ def _least_size(model: Architecture, w: Weights, name: str, step: Tensor, tokens
     while not wins(high):
         high *= 2
         if high > MOST:
-            raise EngramError("edit: one direction in this matrix cannot make the new answer win")
+            raise EngramError("edit: no rank-one change of this matrix makes the new answer win")
     low = 0.0
     while high - low > 0.01 * high:
         middle = (low + high) / 2

@@ -66,7 +66,7 @@ def _fewest_levels(model: Factual, w: Weights, recalled: Callable[[Weights], flo
         right = recalled(w | {name: _rounded(w[name], levels) for name in model.trainable})
         if right >= KEPT:
             return levels, right
-    raise EngramError(f"no {LEVELS[-1]} levels keep {KEPT:.0%} of the facts; train longer, or ask for fewer facts")
+    raise EngramError(f"{LEVELS[-1]} levels do not keep {KEPT:.0%} of the facts; train longer, or use fewer facts")
 
 
 def _rounded(W: Tensor, levels: int) -> Tensor:

@@ -71,7 +71,7 @@ def in_order(
     """
     names = tuple(order.split())
     if names not in ORDERS:
-        raise EngramError(f"order: {order!r} does not name {', '.join(MEMORIES)} once each")
+        raise EngramError(f"order: must name each of {', '.join(MEMORIES)} once; got {order!r}")
     for own in (seed + (draw << 32) for draw in range(draws)):
         embedded, law = Embedded.random(N, T, d, own), sampled(SecondVisit(N=N, T=T), own, 0, n)
         w = take_steps(embedded, law, names, initial_matrices(d, own, first))

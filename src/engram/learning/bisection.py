@@ -28,7 +28,7 @@ def bisection(low: int, high: int, ratio: float) -> Generator[int, bool, tuple[i
             if not (yield lo):
                 if lo == 1:
                     raise EngramError(
-                        "search: size 1 already lies beyond the turn; choose another target, or another memory"
+                        "search: the target is already crossed below size 1; choose another target, or another memory"
                     )
                 lo, hi = max(1, lo // 2), lo
         elif hi not in asked:
@@ -36,7 +36,7 @@ def bisection(low: int, high: int, ratio: float) -> Generator[int, bool, tuple[i
             if (yield hi):
                 if hi > MOST * high:
                     raise EngramError(
-                        f"search: size {hi} lies before the turn; choose another target, or begin with a larger bracket"
+                        f"search: the target is not crossed up to size {hi}; choose another target, or a larger bracket"
                     )
                 lo, hi = hi, 2 * hi
         else:

@@ -99,7 +99,7 @@ def _found(found: Float[np.ndarray, " 4"]) -> Found:
 
 def _frozen(w: Weights, bags: Bags) -> list[np.ndarray]:
     if bags.answers.min() < 0 or bags.answers.max() >= len(w["U"]):  # the kernel would read what is not there
-        raise EngramError(f"answers must lie in 0 … {len(w['U']) - 1}; is model.answers that of the task?")
+        raise EngramError(f"answers must lie in 0 … {len(w['U']) - 1}; model.answers must be that of the task")
     if bags.tokens is not None and (bags.tokens.min() < 0 or bags.tokens.max() >= len(w["E"])):
         raise EngramError(f"tokens must lie in 0 … {len(w['E']) - 1}")
     return [w["E"].numpy(), w["U"].numpy()]

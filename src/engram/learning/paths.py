@@ -19,7 +19,7 @@ STORE_PATHS = {"fast": fast_stores.train_stores, "reference": stores.train_store
 
 
 def choose_path(wanted: str, model: Architecture, plan: Plan, device: str) -> str:
-    """`auto` takes the fast path where it applies; asking for it where it does not is an error."""
+    """`auto` takes the fast path where it applies; `fast` where it does not apply is an error."""
     needs = "Simplified or Factual on CPU with untrained input embeddings, and a C++ compiler on PATH"
     possible = fast.applies(model, plan.trained, device) or fast_facts.applies(model, plan.trained, device, plan.loss)
     return _chosen(wanted, possible, needs)
@@ -42,7 +42,7 @@ def no_path(wanted: str, model: object) -> str:
 
 def _chosen(wanted: str, possible: bool, needs: str) -> str:
     if wanted not in ("auto", *PATHS):
-        raise EngramError(f"--path {wanted!r}: allowed are auto, {', '.join(PATHS)}")
+        raise EngramError(f"--path: unknown {wanted!r}; allowed: auto, {', '.join(PATHS)}")
     if wanted == "fast" and not possible:
         raise EngramError(f"--path fast: needs {needs}; use --path auto")
     return ("fast" if possible else "reference") if wanted == "auto" else wanted

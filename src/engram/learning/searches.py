@@ -61,7 +61,7 @@ def kind_of(task: object, model: object, plan: object) -> SearchKind:
         if kind.fits(task, model, plan):
             return kind
     given = f"{type(task).__name__}, {type(model).__name__} and {type(plan).__name__ if plan else 'no plan'}"
-    raise ValueError(f"task: no search tries {given}; these belong together: {'; '.join(map(str, KINDS))}")
+    raise ValueError(f"task: no search takes {given}; these belong together: {'; '.join(map(str, KINDS))}")
 
 
 def _try_planted(spec: Any, n: int, seeds: Sequence[int], path: str, stop: Stop) -> Outcomes:

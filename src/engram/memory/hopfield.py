@@ -102,7 +102,7 @@ class Hopfield:
         check_size(d, seed, least=2)
         if degree != "exp" and not (is_whole(degree) and degree >= 2 and degree * log(d + 2) < 600):
             most = int(600 / log(d + 2))  # (d + 2)ⁿ must stay a finite number
-            raise EngramError(f"degree: {shown(degree)} is not allowed; write 2 … {most} (for d={d}), or 'exp'")
+            raise EngramError(f"degree: must be 'exp' or, for d={d}, from 2 to {most}; got {shown(degree)}")
         self.d, self.seed = d, seed
         self.degree: Degree = degree
         self.names = Names(d, "signs", seed, "xi")
@@ -111,7 +111,7 @@ class Hopfield:
     def store(self, patterns: Mapping[Hashable, Pattern] | Iterable[Hashable]) -> None:
         """Names, which get random patterns; or {name: pattern} with patterns of ±1."""
         if isinstance(patterns, Tensor | np.ndarray):
-            raise EngramError("store: a vector came without a name; write store({name: pattern, …})")
+            raise EngramError("store: a vector was given without a name; write store({name: pattern, …})")
         if isinstance(patterns, Sized):
             check_room("patterns", len(patterns), self.d)
         listed = several("store", patterns)
@@ -122,13 +122,13 @@ class Hopfield:
         fresh = {name: vector for name, vector in given.items() if name not in self.names}
         self.names.add(listed)
         self._given |= fresh
-        vars(self).pop("xi", None)  # found anew when it is asked for
+        vars(self).pop("xi", None)  # recomputed when it is next needed
 
     @cached_property
     def xi(self) -> Float[Tensor, "N d"]:
         """The stored patterns, in the order they came."""
         if not len(self.names):
-            raise EngramError("recall: nothing is stored yet; write store([name, …]) first")
+            raise EngramError("recall: nothing is stored yet; call store([name, …]) first")
         if not self._given:
             return self.names.vectors
         return self.names.vectors.index_put(
@@ -204,13 +204,13 @@ class Hopfield:
         try:
             x = torch.as_tensor(given)
         except (TypeError, ValueError, RuntimeError):
-            raise EngramError(f"pattern: {shown(given)} is no vector; {self.d} entries of ±1 are wanted") from None
+            raise EngramError(f"pattern: must be a vector of d={self.d} entries ±1; got {shown(given)}") from None
         if x.shape != (self.d,):
-            raise EngramError(f"pattern: shape {tuple(x.shape)} came; ({self.d},) is wanted, d={self.d} entries of ±1")
+            raise EngramError(f"pattern: must be a vector of d={self.d} entries ±1; got shape {tuple(x.shape)}")
         x = x.detach().to(torch.float64, copy=True)
         if not (x.abs() == 1).all():
             wrong = float(x[x.abs() != 1][0])
-            raise EngramError(f"pattern: entry {wrong:g} came; every entry must be +1 or −1")
+            raise EngramError(f"pattern: every entry must be +1 or −1; got {wrong:g}")
         return x
 
     def __repr__(self) -> str:

@@ -73,7 +73,7 @@ class Linear(Memory):
         Names are those of its labels. Its pairs are the right answers, or the likeliest where there are several.
         """
         if stored.read is not None:
-            raise EngramError(f"{stored.name}: a layer norm lies between this matrix and its answers; it is not linear")
+            raise EngramError(f"{stored.name}: a layer norm lies between W and its answers, so it is not linear")
         turned = stored.asking == "values"
         E, U = (stored.values, stored.keys) if turned else (stored.keys, stored.values)
         memory = cls(E.shape[1], rule="given")
@@ -109,7 +109,7 @@ class Linear(Memory):
         """
         before, old = self.copy(), self._value_of(key)
         if not self.inputs([key]).any():
-            raise EngramError(f"edit: the vector of {key!r} is zero, and no W answers it; give it another")
+            raise EngramError(f"edit: the vector of {key!r} is zero, and so is W e_z; give it another vector")
         with self._whole_or_not():
             self.values.add([value])
             self.pairs = self.pairs | {key: value}
@@ -120,7 +120,7 @@ class Linear(Memory):
     def _value_of(self, key: Name) -> Name:
         check_names(key)
         if key not in self.pairs:
-            self.keys.row(key)  # tells near names
+            self.keys.row(key)  # an unknown name is refused with the nearest one
             raise EngramError(f"edit: no pair is stored for {key!r}; store({{key: value}}) adds one")
         return self.pairs[key]
 
@@ -191,7 +191,7 @@ def quantisation_bound(memory: Linear, bits: int) -> float:
     """
     if type(memory).respond is not Linear.respond:
         kind = type(memory).__name__
-        raise EngramError(f"quantisation_bound: {kind} has scores that are not linear in W; Linear has such a bound")
+        raise EngramError(f"quantisation_bound: the scores of {kind} are not linear in W; only Linear has this bound")
     E, V, U = memory.inputs(memory.stored()), memory.values[memory.pairs.values()], memory.values.vectors
     apart = torch.cdist(V, U, p=1).amax(1)
     return grid_step(memory, bits) / 2 * float((E.abs().sum(1) * apart).max())

@@ -36,7 +36,7 @@ class Memory(ABC):
     ) -> Same:
         """Embeddings of one's own, before anything is stored; names are 0, 1, … unless they are given too."""
         if self.pairs:
-            raise EngramError(f"embeddings: {len(self.pairs)} pairs are stored already; give vectors to a new memory")
+            raise EngramError(f"embeddings: {len(self.pairs)} pairs are already stored; give vectors to a new memory")
         with self._whole_or_not():
             self.keys.give(E, keys)
             self.values.give(U, values)
@@ -70,8 +70,8 @@ class Memory(ABC):
         for key, value in list_pairs(pairs):
             known = fresh.get(key, self.pairs.get(key, value))
             if known != value:
-                told = f"{key!r} → {value!r} conflicts with {key!r} → {known!r}"
-                raise EngramError(f"store: {told}; a linear memory can edit(key, value), others start anew")
+                conflict = f"{key!r} → {value!r} conflicts with {key!r} → {known!r}"
+                raise EngramError(f"store: {conflict}; use edit(key, value) of a linear memory, or a new memory")
             fresh[key] = known
         return {key: value for key, value in fresh.items() if key not in self.pairs}
 
@@ -122,7 +122,7 @@ class Memory(ABC):
     def stored(self) -> list[Name]:
         """The keys of all pairs; told if there are none."""
         if not self.pairs:
-            raise EngramError("recall: nothing is stored yet; write store({key: value, …}) first")
+            raise EngramError("recall: nothing is stored yet; call store({key: value, …}) first")
         return list(self.pairs)
 
     def _right(self, keys: Iterable[Name]) -> Int[Tensor, " n"]:
@@ -130,7 +130,7 @@ class Memory(ABC):
         asked = list(keys)
         for key in asked:
             if key not in self.pairs:
-                raise EngramError(f"margin: no pair is stored for {key!r}; {len(self.pairs)} pairs are stored")
+                raise EngramError(f"margin: no pair is stored for {key!r}; store({{key: value}}) adds one")
         return torch.tensor(self.values.rows(self.pairs[key] for key in asked))
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class Memory(ABC):
 def list_pairs(pairs: object) -> list[tuple[Name, Name]]:
     """The pairs one by one, or what is wrong with them."""
     if not isinstance(pairs, Iterable):
-        raise EngramError(f"store: {pairs!r} came; write store({{key: value, …}}) or [(key, value), …]")
+        raise EngramError(f"store: got {pairs!r}, not pairs; write store({{key: value, …}}) or [(key, value), …]")
     given = list(pairs.items() if isinstance(pairs, Mapping) else pairs)
     if not given:
         raise EngramError("store: no pairs were given; write store({key: value, …})")

@@ -97,7 +97,7 @@ def degree_of(rule: str, degree: int | None) -> int:
     if degree is None:
         return {"hermite": 2, "ntk": 3, "trained": 0}[rule]
     if not (is_whole(degree) and fits(rule, degree)):
-        raise EngramError(f"degree: {shown(degree)} came; rule={rule!r} allows {DEGREES[rule]}")
+        raise EngramError(f"degree: rule={rule!r} allows {DEGREES[rule]}; got {shown(degree)}")
     return degree
 
 
@@ -112,7 +112,7 @@ def check_unit(E: Float[Tensor, "n d"]) -> None:
     lengths = E.norm(dim=1)
     if (lengths < 0.5).any() or (lengths > 2).any():
         length = float(lengths[(lengths.log().abs()).argmax()])
-        raise EngramError(f"embeddings: a key has length {length:.3g}; this rule needs about 1, as with law='sphere'")
+        raise EngramError(f"embeddings: a key has length {length:.3g}; this rule needs length 1, as with law='sphere'")
 
 
 class TwoInputs(MLP):
@@ -137,7 +137,7 @@ def both(keys: Iterable[Name]) -> tuple[list[Name], list[Name]]:
     listed = list(keys)
     for key in listed:
         if not (isinstance(key, tuple) and len(key) == 2):
-            raise EngramError(f"key: {shown(key)} came; a memory of two inputs has keys (z1, z2)")
+            raise EngramError(f"key: a memory of two inputs has keys (z1, z2); got {shown(key)}")
     return [key[0] for key in listed], [key[1] for key in listed]  # type: ignore[index]
 
 
@@ -155,7 +155,7 @@ class Threshold(Kept):
 
     def _write(self, pairs: dict[Name, Name]) -> None:
         super()._write(pairs)
-        vars(self).pop("halfway", None)  # found anew when it is asked for
+        vars(self).pop("halfway", None)  # recomputed when it is next needed
 
     @cached_property
     def halfway(self) -> float:
@@ -190,5 +190,5 @@ class Sets(Threshold):
 def members_of(key: Name) -> list[Name]:
     """The names in a set, in an order that does not depend on the hash seed."""
     if not (isinstance(key, frozenset) and key):
-        raise EngramError(f"key: {shown(key)} came; a memory of sets has keys like frozenset({{'a', 'b'}})")
+        raise EngramError(f"key: a memory of sets has keys such as frozenset({{'a', 'b'}}); got {shown(key)}")
     return sorted(key, key=repr)

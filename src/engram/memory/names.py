@@ -24,7 +24,7 @@ class Names:
         self.d, self.seed, self.stream = d, seed, stream
         self.law: Law = law
         self._rows: dict[Hashable, int] = {}
-        self._drawn = directions(law, 0, d, seed, stream, torch.float64)  # no rows yet, but an unknown law is told here
+        self._drawn = directions(law, 0, d, seed, stream, torch.float64)  # no rows yet; refuses an unknown law
         self._fixed = False
 
     @property
@@ -39,10 +39,10 @@ class Names:
         if len(rows) < len(listed):
             raise EngramError(f"embeddings: names of {self.stream} repeat; each row needs a name of its own")
         if vectors.shape != (len(rows), self.d):
-            told = f"{self.stream} has shape {tuple(vectors.shape)}; ({len(rows)}, {self.d}) is wanted, one row a name"
-            raise EngramError(f"embeddings: {told}")
+            needed = f"must have shape ({len(rows)}, {self.d}), one row per name"
+            raise EngramError(f"embeddings: {self.stream} {needed}; got shape {tuple(vectors.shape)}")
         if not torch.isfinite(vectors).all():
-            raise EngramError(f"embeddings: {self.stream} holds NaN or infinite entries; every entry must be finite")
+            raise EngramError(f"embeddings: {self.stream} contains NaN or infinite entries; every entry must be finite")
         self._rows, self._drawn, self._fixed = rows, vectors.detach().to(torch.float64, copy=True), True
 
     def add(self, names: Iterable[Hashable]) -> None:
@@ -50,7 +50,7 @@ class Names:
         check_names(*listed)
         fresh = [name for name in dict.fromkeys(listed) if name not in self._rows]
         if fresh and self._fixed:
-            raise EngramError(f"embeddings: {fresh[0]!r} has no vector in the given {self.stream}; give one row a name")
+            raise EngramError(f"embeddings: {fresh[0]!r} has no vector in the given {self.stream}; give it a row")
         n = len(self) + len(fresh)
         if n > len(self._drawn):
             self._drawn = self._draw(n)

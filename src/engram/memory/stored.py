@@ -106,7 +106,7 @@ class Stored:
             return None if self.right is None else self.right[places][:, places]
         same = self.right[places][:, None] == places
         if not same.any(1).all():
-            raise EngramError(f"{self.name}: the right answer of a question is not among the answers that are left")
+            raise EngramError(f"{self.name}: the right answer to a question is not among the answers that are left")
         return same.int().argmax(1)
 
     def spectrum(self) -> Float[Tensor, " rank"]:

@@ -67,7 +67,7 @@ class Factual(Value, name="models.factual.Factual"):
     def init(self, N: int, T: int, seed: int) -> Weights:
         """W_Q, W_K, W_V have variance 1/d_h, W_O 1/d, the MLP that of its published code."""
         if self.answers is None:
-            raise EngramError("model.answers: say how many answers there are to choose from (task.answers)")
+            raise EngramError("model.answers: is missing; set it to the number of answers of the task (task.answers)")
         read = self.heads * self.d_h
         w = {
             name: directions(self.embeddings, rows, self.d, seed, name)
@@ -98,8 +98,8 @@ class Factual(Value, name="models.factual.Factual"):
             ("W_O", (self.d, read)),
         ):
             if tuple(w[name].shape) != shape:
-                asked = f"H·d_h = {self.heads}·{self.d_h} and d = {self.d} ask for {shape}"
-                raise EngramError(f"{name} has the shape {tuple(w[name].shape)}; {asked}")
+                needed = f"{shape}, since H·d_h = {self.heads}·{self.d_h} and d = {self.d}"
+                raise EngramError(f"{name}: must have shape {needed}; got {tuple(w[name].shape)}")
 
     def _attend(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B read"]]:
         """Attention of EOS, and what the heads read with it, one after the other."""

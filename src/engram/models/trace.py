@@ -41,7 +41,7 @@ class Trace:
     def attention2(self) -> Float[Tensor, "B T k"]:
         """Attention of layer 2, the mean over its heads."""
         if len(self.attention) < 2:
-            raise EngramError("attention2: this model has one layer of attention; its pattern is attention1")
+            raise EngramError("attention2: this model has one layer of attention; use attention1")
         return self.attention[1].mean(dim=1)
 
 
@@ -78,11 +78,11 @@ class Model:
         N, T = self._limits()
         if (T is not None and z.shape[1] > T) or not 0 <= int(z.min()) <= int(z.max()) < N:
             most = "" if T is None else f"at most {T} "
-            raise EngramError(f"a sequence of this model has {most}tokens, each in 0 … {N - 1}")
+            raise EngramError(f"tokens: a sequence of this model has {most}tokens, each in 0 … {N - 1}")
         taken = list(signature(forward).parameters)[2:]
         for name in more:
             if name not in taken:
-                known = f"allowed: {', '.join(taken)}" if taken else "it takes tokens only"
+                known = f"allowed: {', '.join(taken)}" if taken else "it takes only tokens"
                 raise EngramError(f"{name}: unknown to {type(self.architecture).__name__}; {known}")
         return forward(self.weights, z, **more)
 

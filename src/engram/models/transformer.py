@@ -191,12 +191,12 @@ def _block(scores: Float[Tensor, "B H T k"], head: int, edges: Bool[Tensor, "B T
 
 
 def _leaves_a_key(head: Head, edges: Tensor, tokens: Int[Tensor, "B T"]) -> None:
-    """Blocked edges fit the tokens, and every query has a key left: without one its attention is no number."""
+    """Blocked edges fit the tokens, and every query has a key left: without one its attention is undefined."""
     B, T = tokens.shape
     if edges.dtype != torch.bool or edges.shape != (B, T, T):
-        came = f"{str(edges.dtype).removeprefix('torch.')} {tuple(edges.shape)}"
-        raise EngramError(f"blocked: edges of head {head} must be bool {(B, T, T)}, from t to s; got {came}")
+        given = f"{str(edges.dtype).removeprefix('torch.')} {tuple(edges.shape)}"
+        raise EngramError(f"blocked: edges of head {head} must be bool {(B, T, T)}, from t to s; got {given}")
     future = torch.ones(T, T, dtype=torch.bool, device=edges.device).triu(1)
     lost = (edges | future).all(dim=2).any(dim=0).nonzero().flatten().tolist()
     if lost:
-        raise EngramError(f"blocked: head {head} has no key left at position t={lost[0]}; leave it one, as t itself")
+        raise EngramError(f"blocked: head {head} has no key left at position t={lost[0]}; leave one, such as t itself")

@@ -40,7 +40,7 @@ def kernel() -> ctypes.CDLL | None:
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
         why = getattr(error, "stderr", None) or str(error).encode()
         last = why.decode(errors="replace").strip().splitlines()[-1:]
-        print(f"the fast path could not be compiled ({' '.join(last)}); going on with torch alone", file=sys.stderr)
+        print(f"the fast path could not be compiled ({' '.join(last)}); continuing with torch alone", file=sys.stderr)
         return None
 
 
@@ -71,7 +71,7 @@ def _identity(compiler: str) -> str:
 
 
 def _processor() -> str:
-    """What compiling for this processor depends on, where the system tells it (x86 and ARM word it differently)."""
+    """What compiling for this processor depends on, where the system says it (x86 and ARM use different words)."""
     keys = ("model name", "flags", "Features", "CPU implementer", "CPU part")
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -124,6 +124,6 @@ def writing_to(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise EngramError(
-            f"cannot write {folder} ({error.strerror}); free space there or set ENGRAM_HOME to another folder; "
+            f"cannot write to {folder} ({error.strerror}); free space there, or set ENGRAM_HOME to another folder; "
             "what was saved before is kept and will be resumed"
         ) from error

@@ -47,7 +47,7 @@ class Record:
         """The Spec, checked against the folder's name."""
         spec = decode(self.spec_json, self.code)
         if not isinstance(spec, Spec):
-            raise corrupt(self.folder, "spec.json holds no Spec")
+            raise corrupt(self.folder, "spec.json does not hold a Spec")
         if not self.stale and run_id(spec) != self.id:
             raise corrupt(
                 self.folder,
@@ -59,21 +59,21 @@ class Record:
     def train(self) -> Train:
         """The Spec of a record that must be a training."""
         if not isinstance(self.spec, Train):
-            raise EngramError(f"record {self.id} is no training; `engram runs show {self.id}` tells what it is")
+            raise EngramError(f"record {self.id} is not a training; `engram runs show {self.id}` says what it is")
         return self.spec
 
     @property
     def check(self) -> Check:
         """The Spec of a record that must be a Check."""
         if not isinstance(self.spec, Check):
-            raise EngramError(f"record {self.id} is no Check; `engram runs show {self.id}` tells what it is")
+            raise EngramError(f"record {self.id} is not a Check; `engram runs show {self.id}` says what it is")
         return self.spec
 
     @property
     def search(self) -> Search:
         """The Spec of a record that must be a Search."""
         if not isinstance(self.spec, Search):
-            raise EngramError(f"record {self.id} is no Search; `engram runs show {self.id}` tells what it is")
+            raise EngramError(f"record {self.id} is not a Search; `engram runs show {self.id}` says what it is")
         return self.spec
 
     @property
@@ -94,7 +94,7 @@ class Record:
         digest = files.read_json(self.folder, "digest.json", "end")
         for name in ("spec.json", "rows.jsonl"):
             if digest.get(name) != files.sha256(files.read(self.folder, name)):
-                raise corrupt(self.folder, f"{name} does not match the digest: it was changed or cut")
+                raise corrupt(self.folder, f"{name} does not match the digest: it was changed or truncated")
         return digest
 
     @property
@@ -149,7 +149,8 @@ class Record:
         """The model as it was at a stored step (the last one by default): call it on tokens to get a Trace."""
         spec, steps = self.train, self.snapshot_steps
         if not steps or (step is not None and step not in steps):
-            raise EngramError(f"record {self.id} has no weights of step {step}; stored steps: {steps}")
+            where = "" if step is None else f" at step {step}"
+            raise EngramError(f"record {self.id} has no weights{where}; stored steps: {steps}")
         at = steps[-1] if step is None else step
         return model_at(spec, at, initial_weights(spec), self.snapshot(at))
 
@@ -165,7 +166,7 @@ class Record:
     def tensors(self, name: str) -> Weights:
         content = files.read(self.folder, name)
         if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
-            raise corrupt(self.folder, f"{name} does not match the digest: it was changed or cut")
+            raise corrupt(self.folder, f"{name} does not match the digest: it was changed or truncated")
         try:
             return load_tensors(content)
         except (SafetensorError, ValueError):

@@ -34,7 +34,7 @@ def find(name: str, home: Path) -> Record:
     if len(hits) == 1:
         return hits[0]
     if hits:
-        raise EngramError(f"run {name!r} could be {', '.join(r.id for r in hits[:6])}; give more of the name")
+        raise EngramError(f"run {name!r} could be {', '.join(r.id for r in hits[:6])}; give more of its name")
     hint = did_you_mean(name, [r.id for r in records])
     raise EngramError(f"no run {name!r} in {home}; {hint}`engram runs ls` lists them")
 

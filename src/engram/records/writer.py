@@ -75,7 +75,7 @@ class Writer:
         except Timeout:
             raise EngramError(
                 f"run {self.folder.name} is being written by another process; wait for it, "
-                "or take another seed (--fresh, --seeds)"
+                "or use another seed (--fresh, --seeds)"
             ) from None
 
     def _write_spec(self) -> None:

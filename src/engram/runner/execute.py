@@ -58,7 +58,7 @@ def execute(
 
 def _reused(record: Record, on_row: Callable[[Row], None]) -> Record:
     if not record.finished:
-        raise EngramError(f"run {record.id} ended before: {(record.ended or {})['end']}")
+        raise EngramError(f"run {record.id} has already ended: {(record.ended or {})['end']}")
     for row in record.rows:
         on_row(row)
     return record
@@ -73,8 +73,8 @@ def _path(spec: Spec, record: Record, device: str, wanted: str) -> str:
         if wanted != "auto" or begun != "fast":
             raise
         raise EngramError(
-            f"run {record.id} was begun on the fast path, which cannot be had here ({error}); "
-            "go on with --path reference, or begin anew in another folder (ENGRAM_HOME)"
+            f"run {record.id} was begun on the fast path, which is not available here ({error}); "
+            "continue with --path reference, or start again in another folder (ENGRAM_HOME)"
         ) from None
 
 
@@ -127,7 +127,7 @@ def _snapshots(spec: Train) -> set[int]:
 
 
 def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:
-    """A Check keeps no state: a cut one begins anew."""
+    """A Check keeps no state: an interrupted one starts again."""
     for row in law_rows(spec):
         if stop():
             raise Interrupted([writer.record.id])

@@ -41,6 +41,6 @@ def _checked(probe: Probe, measured: dict[str, float], before: dict[str, float])
     """A probe of one's own writes the columns that it has declared, and nobody else's."""
     for column in measured:
         if not column.startswith(probe.columns) or column in before:
-            whose = "another probe wrote it" if column in before else f"its columns are {', '.join(probe.columns)}"
+            whose = "another probe wrote it" if column in before else f"its own begin with {', '.join(probe.columns)}"
             raise EngramError(f"{type(probe).__name__}: {column!r} is not a column of this probe; {whose}")
     return measured

@@ -32,7 +32,7 @@ def remarks(claim: dict[str, Any]) -> list[str]:
         "No record decides this claim yet.": verdict == "missing",
         f"The record is stale: the code has changed since it was made. Its verdict was: {verdict}.": claim["stale"],
         f"Seeds that diverged: {', '.join(map(str, claim['diverged']))}.": claim["diverged"],
-        "Fewer seeds than this scale asks for.": verdict == "inconclusive" and whole and not claim["diverged"],
-        f"Fields set otherwise: {settings}.": claim["settings"],
+        "Fewer seeds than this scale requires.": verdict == "inconclusive" and whole and not claim["diverged"],
+        f"Fields overridden: {settings}.": claim["settings"],
     }
     return [sentence for sentence, holds in said.items() if holds]

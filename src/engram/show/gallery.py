@@ -27,8 +27,8 @@ def gallery(record: Record) -> list[Picture]:
     if not isinstance(spec, Train) or not record.rows:
         return []
     birth = two_layers(spec.model) and "accuracy.in_context" in record.columns
-    told = "In-context accuracy and the recall of each memory over training." if birth else "Everything measured."
-    pictures = [Picture("curves", told, (birth_curves if birth else curves)([record]))]
+    caption = "In-context accuracy and the recall of each memory over training." if birth else "Everything measured."
+    pictures = [Picture("curves", caption, (birth_curves if birth else curves)([record]))]
     memories = record.memories() if record.snapshot_steps else []
     if memories:
         caption = MEMORIES if two_layers(spec.model) else BASIS

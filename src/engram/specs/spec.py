@@ -43,7 +43,7 @@ class Train(Value, name="records.spec.Train"):
         _known("plan.loss", self.plan.loss, (*self.task.groups, "all"))
         for name, test in self.tests.items():
             if name in TAGS or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-                raise ValueError(f"tests: {name!r} is no name; use letters, digits, _ and -, but not {', '.join(TAGS)}")
+                raise ValueError(f"tests: {name!r} is not a name; use letters, digits, _, -, but not {', '.join(TAGS)}")
             if not isinstance(test, Value) or test.N != self.task.N or test.T > self.task.T:
                 raise ValueError(f"tests: {name!r} must be a frozen task with N={self.task.N} and T ≤ {self.task.T}")
             _known(f"tests.{name}", self.plan.loss, (*test.groups, "all"))
@@ -53,21 +53,21 @@ class Train(Value, name="records.spec.Train"):
         answers = self.task.answers if isinstance(self.task, FactTask) else None
         if getattr(self.model, "answers", None) != answers:
             given = getattr(self.model, "answers", "none")
-            raise ValueError(f"model.answers: {given}, but the task has {answers or 'no'} answers to choose from")
+            raise ValueError(f"model.answers: the task has {answers or 'no'} answers to choose from; got {given}")
         if isinstance(self.task, FactTask) and self.plan.loss != "answer":
-            raise ValueError(f"plan.loss: {self.plan.loss!r}; of facts only the answer is asked for: loss='answer'")
+            raise ValueError(f"plan.loss: a task of facts needs loss='answer'; got {self.plan.loss!r}")
         steering.check(self)
         return self
 
     def _check_probes(self) -> None:
-        """Every probe that the plan asks for suits the task and the model."""
+        """Every probe of the plan suits the task and the model."""
         for name in self.plan.at_end:
             _known("plan.at_end", name, tuple(probes_by_name()))
             self._check_suits("plan.at_end", name, probes_by_name()[name]())
         for probe in self.plan.probes:
             name = type(probe).__name__
             if not isinstance(probe, Probe) or not probe.columns:
-                raise ValueError(f"plan.probes: {name} must be an engram.Probe that says how its columns begin")
+                raise ValueError(f"plan.probes: {name} must be a Probe that says how its columns begin")
             self._check_suits("plan.probes", name, probe)
 
     def _check_suits(self, field: str, name: str, probe: Probe) -> None:
@@ -161,7 +161,7 @@ class Search(Value, name="records.spec.Search"):
         if wrong is not None:
             raise ValueError(wrong)
         if self.draws > 1 and not self.kind.averages:
-            raise ValueError("draws: a training is one codebook; ask for more votes instead")
+            raise ValueError("draws: a training has one codebook; set more votes instead")
         return self
 
     @property

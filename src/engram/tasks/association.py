@@ -37,7 +37,7 @@ class Association(Value, name="tasks.association.Association"):
     def _kind_fits_M(self) -> "Association":
         if self.kind in ("identity", "permutation") and self.M is not None:
             raise ValueError(
-                f"M: {self.kind} has as many outputs as inputs; leave M out, or choose modulo, floor, random"
+                f"M: {self.kind} has as many outputs as inputs; leave M out, or choose modulo, floor or random"
             )
         if self.kind == "modulo" and self.M is None:
             raise ValueError("M: modulo needs the number of outputs, as in M=2")

@@ -23,7 +23,7 @@ class Batch:
     groups: dict[str, Bool[np.ndarray, "B T"]]
 
     def check(self, task: "Task", batch: int, loss: str) -> None:
-        """A task of one's own may be wrong in these ways; each is told with what was wanted."""
+        """Refuse what a user's own task may get wrong, and say what was expected."""
         shape = (batch, self.tokens.shape[-1])
         wrong = [name for name in ("tokens", "targets") if not np.issubdtype(getattr(self, name).dtype, np.integer)]
         wrong += [name for name in task.groups if name not in self.groups or self.groups[name].dtype != bool]
@@ -31,12 +31,12 @@ class Batch:
         wrong += [name for name, array in arrays.items() if array.shape != shape or shape[1] > task.T]
         if wrong:
             raise EngramError(
-                f"{type(task).__name__}.sample: {', '.join(dict.fromkeys(wrong))}: wanted integer tokens and targets "
+                f"{type(task).__name__}.sample: {', '.join(dict.fromkeys(wrong))}: expected integer tokens and targets "
                 f"and boolean masks {', '.join(task.groups)}, all of shape (batch={batch}, T={task.T})"
             )
         if loss == "all" and not (np.sum(list(self.groups.values()), axis=0) == 1).all():
-            raise EngramError(f"{type(task).__name__}.sample: for loss='all' each position must lie in one group only")
-        outputs = getattr(task, "answers", task.N)  # a task may have answers that are no tokens
+            raise EngramError(f"{type(task).__name__}.sample: with loss='all' every position needs exactly one group")
+        outputs = getattr(task, "answers", task.N)  # the answers of a task need not be tokens
         if (
             min(self.tokens.min(), self.targets.min()) < 0
             or self.tokens.max() >= task.N

@@ -95,7 +95,7 @@ class Facts(FactTask, name="tasks.facts.Facts"):
     @model_validator(mode="after")
     def _facts_exist(self) -> "Facts":
         if self.facts is not None and self.facts > self.S * self.R:
-            raise ValueError(f"facts: there are S·R = {self.S * self.R} pairs only; got {self.facts}")
+            raise ValueError(f"facts: must be at most S·R = {self.S * self.R}; got {self.facts}")
         return self
 
     def _book(self, seed: int) -> Book:
@@ -130,7 +130,7 @@ class FactsOfSize(Value, name="tasks.facts.FactsOfSize"):
     @model_validator(mode="after")
     def _subset_of_some(self) -> "FactsOfSize":
         if (self.scaling == "subset") == (self.S is None):
-            raise ValueError("S: give it for scaling='subset', and only there")
+            raise ValueError("S: is required for scaling='subset', and not allowed otherwise")
         return self
 
     def of(self, n: int) -> Facts:
@@ -172,16 +172,16 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
             if not all((s, r, a)):
                 self._wrong(row, "has an empty name")
             for name in {s, r} & both:
-                self._wrong(row, f"{name!r} is a subject here or there, and a relation elsewhere; rename one of them")
+                self._wrong(row, f"{name!r} is a subject in one row and a relation in another; rename one of them")
             if before != row:
                 same = self.facts[before][2] == a
                 self._wrong(row, f"{'repeats' if same else 'contradicts'} row {before + 1}; keep one")
             if self.facts[first][1] != r:
-                self._wrong(row, f"{a!r} answers another relation in row {first + 1}; answer sets must be disjoint")
+                self._wrong(row, f"{a!r} answers another relation in row {first + 1}; relations may not share answers")
             if self.D is not None and sum(self.facts[i][1] == r for i in owner.values()) > self.D:
-                self._wrong(row, f"{a!r} is one answer more than D={self.D} for {r!r}")
+                self._wrong(row, f"{a!r} is one answer too many for {r!r}, which has D={self.D}; raise D")
         if len(owner) < 2:
-            raise ValueError("all facts have the same answer; there is nothing to choose from")
+            raise ValueError("all facts have the same answer; add one with another answer")
         return self
 
     def _wrong(self, row: int, why: str) -> None:
@@ -212,7 +212,7 @@ def _rows(path: Path) -> Iterable[Fact]:
             reader = csv.DictReader(file, skipinitialspace=True)
             missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
             if missing:
-                raise EngramError(f"{path}: no column {', '.join(missing)}; its first line names {', '.join(COLUMNS)}")
+                raise EngramError(f"{path}: no column {', '.join(missing)}; its first line needs {', '.join(COLUMNS)}")
             for line in reader:
                 if any(line[name] is None for name in COLUMNS):
                     raise EngramError(f"{path}, line {reader.line_num}: three values are needed: {', '.join(COLUMNS)}")

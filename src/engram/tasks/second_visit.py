@@ -71,7 +71,7 @@ class SecondVisit(Value, name="tasks.second_visit.SecondVisit"):
     def patterns(self) -> Law:
         """Every sequence up to relabelling, with the probability of all its relabellings together; q is token 0."""
         if self.T > LONGEST:
-            raise EngramError(f"T: sequences of {self.T} tokens have too many patterns; at most {LONGEST}, or sample")
+            raise EngramError(f"T: sequences of {self.T} tokens have too many patterns to enumerate; use T ≤ {LONGEST}")
         parts = [self._with_trigger_at(t_q) for t_q in range(self.places)]
         tokens, labels, p = (np.concatenate(part) for part in zip(*parts, strict=True))
         possible = p > 0  # a pattern may have more tokens than the vocabulary

@@ -60,7 +60,7 @@ def apart(book: Book) -> PromptLaw:
     """Every prompt of a book with every bag of noise."""
     length, S, R = book.T - 3, book.S, book.R
     if comb(book.noise + length - 1, length) * len(book.known) > MOST_BAGS:
-        raise EngramError("noise: too many bags to enumerate; fewer noise tokens, or shorter prompts")
+        raise EngramError("noise: there are too many bags to enumerate; use fewer noise tokens, or shorter prompts")
     bags = np.array([np.bincount(bag, minlength=book.noise) for bag in _bags(book.noise, length)])
     ways = np.array([factorial(length) / prod(factorial(int(n)) for n in bag) for bag in bags]) / book.noise**length
     s, r, answers = (np.repeat(part, len(bags)) for part in book.known.T)
@@ -126,7 +126,7 @@ def flow(first: Head, prompts: PromptLaw, times: Float[np.ndarray, " t"]) -> Ite
     begin = np.concatenate([first.w, first.W.ravel()])
     found = solve_ivp(move, (0, times[-1]), begin, "DOP853", times, rtol=RTOL, atol=ATOL)
     if not found.success:
-        raise EngramError(f"the flow could not be followed: {found.message}")
+        raise EngramError(f"the flow could not be integrated: {found.message}")
     return (unpacked(y) for y in found.y.T)
 
 

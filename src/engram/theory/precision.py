@@ -45,7 +45,7 @@ def fewest_levels(E: Embeddings, U: Embeddings, W: Matrices) -> tuple[int, float
         if share >= KEPT:
             return levels, share
     raise EngramError(
-        f"N: {E.shape[-2]} pairs are too many for d={E.shape[-1]}; without rounding recall must be above {KEPT}"
+        f"N: {E.shape[-2]} pairs are too many for d={E.shape[-1]}; recall without rounding must be above {KEPT}"
     )
 
 

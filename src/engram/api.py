@@ -67,7 +67,7 @@ class Result:
 
 
 def load(name: str) -> Record:
-    """A run of the home by its id, a part of it, `last`, or the path of its folder; or a committed one by its id."""
+    """The record of a run by its id, a unique part of it, `last`, or its folder; or a committed record by its id."""
     try:
         return load_own(name)
     except EngramError:
@@ -78,7 +78,7 @@ def load(name: str) -> Record:
 
 
 def load_own(name: str) -> Record:
-    """The same without committed records: what may be changed."""
+    """The same without committed records, which may not be changed."""
     path = Path(name).resolve()
     return Record(path) if (path / "spec.json").exists() else find(name, home())
 
@@ -92,7 +92,13 @@ def run(
     watch: Watch = unwatched,
     path: str = "auto",
 ) -> Result:
-    """Run an experiment (or a user's file): finished records are reused, part-done ones resumed."""
+    """Run an experiment, or a user's file; finished records are reused, unfinished ones resumed.
+
+    name        as in `engram list`, or a path such as ./mine.py; scale: smoke, quick or paper
+    seeds       how many, from 0 on, or which
+    settings    fields to override, as in {"task.K": 3}
+    device      auto, cpu, cuda or mps; path: auto, fast or reference, how gradients are computed
+    """
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size = known_scale(scale)
     labelled = labelled_specs(experiment, size, seeds, settings)
@@ -122,10 +128,7 @@ def labelled_specs(
 def run_specs(
     specs: Sequence[Spec], device: str = "auto", watch: Watch = unwatched, path: str = "auto"
 ) -> list[Record]:
-    """The records of Specs, of one experiment or of many: as many at a time as there are cores.
-
-    One that fails does not stop the others; `Failed` names it when they are done.
-    """
+    """The records of Specs, as many at a time as there are cores; one that fails does not stop the others."""
     chosen, _ = choose_device(device)
     with watch(specs) as on_row:
         return Local(home(), chosen, path).run(specs, on_row).all_records()

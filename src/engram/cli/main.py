@@ -133,6 +133,8 @@ def run(
         The number of seeds: 0, 1, ….
     engine
         Where the runs are computed: local.
+    device
+        auto, cpu, cuda or mps.
     path
         How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
     settings

@@ -9,7 +9,7 @@ from engram.errors import EngramError
 
 runs = App(
     name="runs",
-    help="Stored runs: list, show, compare, remove, resume, check.",
+    help="Stored runs: list, show, compare, remove, resume, check, pack.",
     default_parameter=Parameter(negative=""),
 )
 

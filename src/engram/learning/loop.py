@@ -15,7 +15,7 @@ from engram.tasks import Task
 
 
 class Diverged(EngramError):
-    """The loss is no longer a number."""
+    """The loss is no longer finite."""
 
     def __init__(self, step: int):
         super().__init__(
@@ -27,7 +27,7 @@ class Diverged(EngramError):
 
 @dataclass(frozen=True)
 class Moment:
-    """Step `step` about to be taken: loss and accuracy on its fresh batch, and the state before its update."""
+    """A step about to be taken: loss and accuracy on its fresh batch, and the state before its update."""
 
     step: int
     metrics: dict[str, float]
@@ -50,11 +50,10 @@ def train(
     averages: Weights | None = None,
     until: int | None = None,
 ) -> Generator[Moment, None, Weights]:
-    """Yields steps start … plan.steps; the last one only measures. `w` is changed in place between yields.
+    """Yield a Moment for each of the steps start … plan.steps; the last one only measures.
 
-    Given `until`, it ends before that step is measured. Returned are the optimiser's averages at the end.
-
-    Batch t depends on (task, seed, t) only, so beginning at `start` with the state stored there
+    `w` is changed in place between yields. With `until`, training ends before that step is measured. Returns the
+    optimiser's averages. Batch t depends only on (task, seed, t), so starting at `start` with the state stored there
     gives the same numbers as never having stopped.
     """
     optimiser = plan.optimiser.over([w[name] for name in plan.trained])

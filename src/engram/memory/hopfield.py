@@ -39,7 +39,7 @@ def _halves(o: Tensor, degree: Degree) -> tuple[Tensor, Tensor]:
 
 
 def drive(xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree = 2) -> Float[Tensor, "*batch d"]:
-    """What pushes each bit of x, were it updated alone; a sum over patterns for F = tⁿ."""
+    """drive_i = Σ_μ F(ξ_μ · x | x_i = +1) − F(ξ_μ · x | x_i = −1) of every bit; for F = exp up to a positive factor."""
     A, B = _halves(x @ xi.mT, degree)
     return A @ xi + x * B.sum(-1, keepdim=True)
 
@@ -47,7 +47,7 @@ def drive(xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree
 def synchronous(
     xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree = 2
 ) -> Float[Tensor, "*batch d"]:
-    """All bits at once; can end in a cycle of two states."""
+    """x_i ← sign(drive_i), all bits at once; can end in a cycle of two states."""
     h = drive(xi, x, degree)
     return torch.where(h == 0, x, h.sign())
 
@@ -55,7 +55,7 @@ def synchronous(
 def asynchronous(
     xi: Float[Tensor, "N d"], x: Float[Tensor, "n d"], degree: Degree = 2, bits: Iterable[int] | None = None
 ) -> Float[Tensor, "n d"]:
-    """One bit after the other, from the first to the last by default: the energy never rises."""
+    """x_i ← sign(drive_i), one bit after the other, from first to last by default: the energy never rises."""
     x = x.clone()
     o = x @ xi.mT
     for i in range(xi.shape[1]) if bits is None else bits:
@@ -90,7 +90,10 @@ def energy(xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degre
 
 
 class Hopfield:
-    """Patterns that a noisy cue falls back to; plain names get random patterns.
+    """Patterns ξ_μ ∈ {±1}^d as minima of E(x) = −Σ_μ F(ξ_μ · x); a noisy cue falls back to the pattern that it is near.
+
+    degree    n ≥ 2: F(t) = tⁿ (Hopfield 1982; Krotov and Hopfield 2016); "exp": F = exp (Demircigil et al. 2017)
+    seed      of the random patterns of plain names
 
     >>> m = Hopfield(d=200, seed=0)
     >>> m.store(["France", "Japan", "Peru"])
@@ -109,7 +112,7 @@ class Hopfield:
         self._given: dict[Hashable, Float[Tensor, " d"]] = {}
 
     def store(self, patterns: Mapping[Hashable, Pattern] | Iterable[Hashable]) -> None:
-        """Names, which get random patterns; or {name: pattern} with patterns of ±1."""
+        """Store names, which get random patterns, or {name: pattern} with d entries ±1 each."""
         if isinstance(patterns, Tensor | np.ndarray):
             raise EngramError("store: a vector was given without a name; write store({name: pattern, …})")
         if isinstance(patterns, Sized):
@@ -126,7 +129,7 @@ class Hopfield:
 
     @cached_property
     def xi(self) -> Float[Tensor, "N d"]:
-        """The stored patterns, in the order they came."""
+        """The stored patterns, in the order of storing."""
         if not len(self.names):
             raise EngramError("recall: nothing is stored yet; call store([name, …]) first")
         if not self._given:
@@ -140,16 +143,16 @@ class Hopfield:
         return self.xi[self.names.row(name)]
 
     def noisy(self, name: Hashable, flips: int, draw: int = 0) -> Float[Tensor, " d"]:
-        """The pattern with some of its bits flipped, chosen at random."""
+        """The pattern with `flips` of its bits flipped at random; another `draw` flips others."""
         check_whole_number("flips", flips, 0, self.d)
         x = self[name].clone()
         x[flipped_bits(1, self.d, flips, self.seed, f"flips{draw}")[0]] *= -1
         return x
 
     def scores(self, cues: Iterable[Cue] | None = None) -> Float[Tensor, "n N"]:
-        """Overlaps ξ_μ · x / d. Rows: the cues (all stored patterns by default). Columns: the patterns, as they came.
+        """Overlaps ξ_μ · x / d: one row for each cue x (all stored patterns by default), one column for each pattern.
 
-        One vector is one cue, and has one row.
+        A single vector is one cue, with one row.
         """
         if cues is None:
             return self._overlaps(self.xi)
@@ -177,24 +180,25 @@ class Hopfield:
         return list(self.names)[int(self._overlaps(self.settle(cue)[None]).argmax())]
 
     def margin(self, *names: Hashable) -> float:
-        """The least ξ_i · drive_i over bits and patterns (all by default); 1 for a pattern alone, stable if > 0."""
+        """min over bits i and patterns (all by default) of ξ_i drive_i, in units of a single pattern; > 0 if stable."""
         xi = self.xi[self.names.rows(names)] if names else self.xi
         check_room("overlaps", 3, len(xi), len(self.xi))
         alone = drive(xi[:1], xi[0], self.degree)[0].abs()  # F(d) − F(d−2), in the same units
         return float((xi * drive(self.xi, xi, self.degree)).min() / alone)
 
     def stable(self) -> float:
-        """The share of stored patterns that one update leaves as they are."""
+        """The share of stored patterns that one synchronous update leaves unchanged."""
         check_room("overlaps", 3, len(self.xi), len(self.xi))
         return float((synchronous(self.xi, self.xi, self.degree) == self.xi).all(1).double().mean())
 
     def accuracy(self) -> float:
-        """The share of stored patterns that are recalled, each from itself: near where it settles, if not stable."""
+        """The share of stored patterns that are recalled from themselves: nearest to where they settle."""
         check_room("overlaps", 3, len(self.xi), len(self.xi))
         nearest = self._overlaps(settle(self.xi, self.xi, self.degree)).argmax(1)
         return float((nearest == torch.arange(len(nearest))).double().mean())
 
     def energy(self, cue: Cue) -> float:
+        """E(x) of a cue; for "exp", −log Σ_μ exp(ξ_μ · x)."""
         return float(energy(self.xi, self._vector(cue), self.degree))
 
     def _vector(self, cue: Cue) -> Float[Tensor, " d"]:

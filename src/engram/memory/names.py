@@ -1,4 +1,4 @@
-"""Names and their vectors: any hashable name gets a random direction the first time it is heard."""
+"""Names and their vectors: any hashable name gets a random direction when it is first used."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
@@ -16,7 +16,7 @@ class Names:
     """A growing table of names; row i of `vectors` is the embedding of the i-th name.
 
     Vectors are drawn from (law, d, seed, stream), so the same names in the same order have the same vectors; or they
-    are given, one row a name, and then no name can be added.
+    are given, one row per name, and then no name can be added.
     """
 
     def __init__(self, d: int, law: Law, seed: int, stream: str):
@@ -32,7 +32,7 @@ class Names:
         return self._drawn[: len(self._rows)]
 
     def give(self, vectors: Tensor, names: Iterable[Hashable] | None = None) -> None:
-        """Vectors of one's own, in float64 from here on; names are 0, 1, … unless they are given too."""
+        """Take these vectors, as float64; names default to 0, 1, …."""
         listed = list(range(vectors.shape[0] if vectors.ndim else 0) if names is None else names)
         check_names(*listed)
         rows = {name: i for i, name in enumerate(listed)}
@@ -57,7 +57,7 @@ class Names:
         self._rows |= {name: len(self._rows) + i for i, name in enumerate(fresh)}
 
     def _draw(self, n: int) -> Float[Tensor, "rows d"]:
-        """At least n rows; twice as many as before, so that names that come one by one do not redraw every time."""
+        """At least n rows; twice as many as before, so that names added one by one do not redraw every time."""
         rows = max(n, 2 * len(self._drawn))
         if self.law == "orthonormal":
             rows = max(n, min(rows, self.d))

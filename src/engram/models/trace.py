@@ -19,17 +19,17 @@ WHOLE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8
 
 @dataclass(frozen=True)
 class Trace:
-    """Every named intermediate of a forward pass; nothing is hooked.
+    """Every named intermediate of a forward pass.
 
-    B sequences, T positions, d width, N tokens, H heads, each layer its own number; axis `k` runs over keys (positions
-    attended to). `written` says by name and in order what each part adds to the residual stream: "embedding" is
+    B sequences, T positions, width d, N tokens, H heads (each layer has its own number); axis `k` runs over keys, the
+    positions attended to. `written` holds in order what each part adds to the residual stream: "embedding" is
     e_{z_t} + p_t, "head1" what the attention of layer 1 adds, "W_F…" what a feed-forward layer adds.
     """
 
     written: dict[str, Float[Tensor, "B T d"]]
     scores: tuple[Float[Tensor, "B _H T k"], ...]  # of each layer, before softmax; −∞ above the diagonal
     attention: tuple[Float[Tensor, "B _H T k"], ...]  # of each layer
-    x: Float[Tensor, "B T d"]  # the residual stream at its end: the sum of all that was written
+    x: Float[Tensor, "B T d"]  # the final residual stream: the sum of everything in `written`
     logits: Float[Tensor, "B T N"]
 
     @property
@@ -47,11 +47,10 @@ class Trace:
 
 @runtime_checkable
 class Architecture(Protocol):
-    """A frozen description of a network: its matrices by name, their first values, and the forward pass.
+    """A frozen description of a network: the names of its matrices, their initial values, and the forward pass.
 
-    A model that also says what its memories are, memories(w, task, seed) → [Stored], is probed, drawn and edited like
-    any other; one that says which heads it has, heads() → (layer, head), and how it goes without one, without(w, head),
-    is also shown its attention and ablated.
+    Two optional additions: with memories(w, task, seed) → [Stored] its matrices are probed, drawn and edited as
+    memories; with heads() → (layer, head), … and without(w, head) its attention is drawn and its heads can be ablated.
     """
 
     @property
@@ -66,7 +65,7 @@ class Architecture(Protocol):
 class Model:
     """An architecture with weights: call it on a sequence (T) or a batch (B×T) of token ids to get a Trace.
 
-    What its forward pass takes besides is given by name, as in model(tokens, blocked={(1, 1): edges}) of a Transformer.
+    Further arguments of the forward pass are given by name: model(tokens, blocked={(1, 1): edges}) of a Transformer.
     """
 
     architecture: Architecture
@@ -87,7 +86,7 @@ class Model:
         return forward(self.weights, z, **more)
 
     def _limits(self) -> tuple[int, int | None]:
-        """Tokens and length; an architecture without E and P says them itself."""
+        """Number of tokens and largest length; an architecture without E and P has its own `limits`."""
         own = getattr(self.architecture, "limits", None)
         return own(self.weights) if own else (len(self.weights["E"]), len(self.weights["P"]))
 

@@ -26,7 +26,12 @@ from engram.values import Value
 
 @dataclass(frozen=True)
 class Record:
-    """One run folder. `id` is its name; `spec`, `rows`, `env` its content; `model(step)` its stored weights."""
+    """What is kept of a Spec that ran: a folder named by `id`, with `spec`, `rows`, `env` and stored weights.
+
+    rows        one dict of numbers for each step of a training, each vote of a Search, or each row of a Check
+    env         versions, device and threads of each sitting
+    finished    whether it ran to its end; `ended` is its digest
+    """
 
     folder: Path
 
@@ -57,38 +62,38 @@ class Record:
 
     @property
     def train(self) -> Train:
-        """The Spec of a record that must be a training."""
+        """The Spec of a training; an error for other records."""
         if not isinstance(self.spec, Train):
             raise EngramError(f"record {self.id} is not a training; `engram runs show {self.id}` says what it is")
         return self.spec
 
     @property
     def check(self) -> Check:
-        """The Spec of a record that must be a Check."""
+        """The Spec of a Check; an error for other records."""
         if not isinstance(self.spec, Check):
             raise EngramError(f"record {self.id} is not a Check; `engram runs show {self.id}` says what it is")
         return self.spec
 
     @property
     def search(self) -> Search:
-        """The Spec of a record that must be a Search."""
+        """The Spec of a Search; an error for other records."""
         if not isinstance(self.spec, Search):
             raise EngramError(f"record {self.id} is not a Search; `engram runs show {self.id}` says what it is")
         return self.spec
 
     @property
     def store(self) -> Any:
-        """The memory that a Search asks about."""
+        """The memory whose capacity a Search measures."""
         return self.search.model
 
     @cached_property
     def stale(self) -> bool:
-        """Whether a class of the Spec has been revised since: the same Spec gives other numbers now."""
+        """Whether a class of the Spec has been revised since: the same Spec would give other numbers now."""
         return _revisions(self.spec_json) != _revisions(encode(decode(self.spec_json, self.code)))
 
     @cached_property
     def ended(self) -> dict[str, Any] | None:
-        """The digest, once the run has ended; it must fit the rows."""
+        """The digest, once the run has ended, checked against Spec and rows; None before."""
         if not (self.folder / "digest.json").exists():
             return None
         digest = files.read_json(self.folder, "digest.json", "end")
@@ -122,13 +127,13 @@ class Record:
         return values
 
     def curve(self, name: str) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """Steps at which `name` was measured, and its values there."""
+        """The steps at which a column was measured, and its values there."""
         values = self.column(name)
         there = ~np.isnan(values)
         return self.column("step")[there], values[there]
 
     def last(self, name: str) -> float:
-        """The value in the last row, NaN if it has none; what was never measured is an error that names what was."""
+        """The value in the last row, or NaN if that row has none; an error for a column that was never measured."""
         return float(self.column(name)[-1])
 
     @property
@@ -146,7 +151,7 @@ class Record:
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def model(self, step: int | None = None) -> Model:
-        """The model as it was at a stored step (the last one by default): call it on tokens to get a Trace."""
+        """The model at a stored step (the last one by default): call it on tokens to get a Trace."""
         spec, steps = self.train, self.snapshot_steps
         if not steps or (step is not None and step not in steps):
             where = "" if step is None else f" at step {step}"
@@ -155,12 +160,12 @@ class Record:
         return model_at(spec, at, initial_weights(spec), self.snapshot(at))
 
     def memories(self, step: int | None = None) -> list[Stored]:
-        """The memories of the model as they were at a stored step (the last one by default)."""
+        """The memories of the model at a stored step (the last one by default)."""
         spec = self.train
         return memories_of(spec.model, self.model(step).weights, spec.task, spec.seed)
 
     def snapshot(self, step: int) -> Weights:
-        """The trained weights at a stored step, as they were kept."""
+        """The trained weights at a stored step."""
         return self.tensors(f"snapshots/{step:06d}.safetensors")
 
     def tensors(self, name: str) -> Weights:

@@ -25,8 +25,11 @@ NOUNS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a
 
 
 class Train(Value, name="records.spec.Train"):
-    """One training: a task, a model, a plan, a seed; tasks on which it is tested but never trained, by name; and what
-    happens to it on the way (engram.specs.events), in the order of steps."""
+    """One training.
+
+    tests     by name, tasks on which it is tested but never trained
+    events    interventions (engram.specs.events) in the order of their steps
+    """
 
     task: InstanceOf[Task]
     model: InstanceOf[Architecture]
@@ -85,9 +88,11 @@ class Train(Value, name="records.spec.Train"):
 
 
 class Check(Value, name="records.spec.Check"):
-    """A measurement: `law` is the name of a function that is marked with @law (engram.values) and yields rows.
+    """A measurement without training: the rows of law(draws=…, seed=…, **sizes).
 
-    The function is called as law(draws=…, seed=…, **sizes). Each size has the type that the law's signature says.
+    law      the name of a function marked with @law (engram.values)
+    sizes    its other arguments, of the types in its signature
+    draws    the size of the measurement, as the law's docstring says: problems, sequences, points in time
     """
 
     law: str
@@ -130,16 +135,14 @@ class Check(Value, name="records.spec.Check"):
 class Search(Value, name="records.spec.Search"):
     """How much a memory holds: the size n at which its accuracy falls to `target`, by bisection.
 
-    With a planted token and OneHead it is how wide a head must be: the width at which accuracy rises to the target.
-    With FactsOfSize and Factual, n is what their scaling says; `model.answers` follows from it.
+    With PlantedToken and OneHead, the width at which accuracy rises to the target; with FactsOfSize and Factual, the
+    size that the task's scaling names. engram.learning.searches.KINDS lists which tasks, models and plans go together.
 
-    Which tasks, models and plans belong together is the table engram.learning.searches.KINDS.
-
-    bracket      sizes between which the search begins; an end that answers against expectation is moved
-    tolerance    ends when the size that passed and the one that failed differ by this share, or by one
-    votes        codebooks asked at each size; the majority decides
-    draws        codebooks a vote averages over (written memories only)
-    plan         how it is trained; None for a memory that is written by a formula
+    plan         how the memory is trained; None if it is written by a formula
+    bracket      the sizes between which the search starts; it is widened where the answer lies outside
+    tolerance    the search ends when the sizes that passed and failed differ by this share, or by one
+    votes        codebooks (seeds) tried at each size; the majority decides
+    draws        codebooks that each vote averages over (written memories only)
     """
 
     task: InstanceOf[Value]
@@ -166,7 +169,7 @@ class Search(Value, name="records.spec.Search"):
 
     @property
     def kind(self) -> SearchKind:
-        """What task, model and plan make together."""
+        """The kind of search that task, model and plan make."""
         return kind_of(self.task, self.model, self.plan)
 
     @property
@@ -175,7 +178,7 @@ class Search(Value, name="records.spec.Search"):
         return self.kind.rises
 
     def passed(self, accuracies: Sequence[float]) -> bool:
-        """What the votes at a size decide."""
+        """Whether most votes at a size are above the target."""
         return 2 * sum(accuracy > self.target for accuracy in accuracies) > len(accuracies)
 
     @property
@@ -203,5 +206,5 @@ def _known(field: str, given: str, allowed: tuple[str, ...]) -> None:
 
 
 def run_id(spec: Spec) -> str:
-    """A name a person can read, ending in ten digits of the hash."""
+    """A readable name that ends in the first ten digits of the hash."""
     return f"{spec.title}-s{spec.seed}-{digest_of(spec)[:10]}"

@@ -1,4 +1,4 @@
-"""What a task gives, and what a task is."""
+"""What a task samples, and what a task is."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -11,11 +11,11 @@ from engram.errors import EngramError
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences and what to predict at each position.
+    """B sequences, and what to predict at each position.
 
-    tokens      z_1 … z_T
-    targets     z_2 … z_{T+1}, aligned with tokens
-    groups      named masks over positions; losses and accuracies are reported for each
+    tokens     z_1 … z_T
+    targets    z_2 … z_{T+1}, aligned with tokens
+    groups     named masks over positions; losses and accuracies are reported for each
     """
 
     tokens: Int[np.ndarray, "B T"]
@@ -49,17 +49,17 @@ class Batch:
 
 
 def marks_of(task: "Task", seed: int = 0) -> tuple[str, ...]:
-    """A visible mark for every token: what the task's own marks(seed) says, or else its number."""
+    """A visible mark for every token: from the task's marks(seed) if it has one, otherwise its number."""
     own = getattr(task, "marks", None)
     return tuple(own(seed)) if own else tuple(map(str, range(task.N)))
 
 
 @runtime_checkable
 class Task(Protocol):
-    """Anything with a vocabulary of N tokens and sequences of length T that samples them.
+    """Anything that samples sequences of length T over N tokens; `groups` names the masks of its batches.
 
-    `groups` names the masks of its batches. Write your own as a frozen `Value` with these four. A task may also say
-    how its tokens are written, marks(seed), and which letters a person can type, `alphabet`.
+    Write your own as a frozen `Value` with these four members. Optional: marks(seed), how each token is written, and
+    `alphabet`, the letters that a person can type.
     """
 
     @property

@@ -35,7 +35,7 @@ class Forward:
 
 
 def forward(w: dict[str, Tensor], tokens: Int[Tensor, "A T"]) -> Forward:
-    """The simplified model at unit scale, with W_F, one layer after the other."""
+    """The simplified model at unit scale, with W_F, layer by layer."""
     T = tokens.shape[1]
     future = torch.full((T, T), -torch.inf, dtype=w["E"].dtype).triu(1)
     x, inputs, attention = w["E"][tokens] + w["P"][:T], [], []
@@ -48,7 +48,7 @@ def forward(w: dict[str, Tensor], tokens: Int[Tensor, "A T"]) -> Forward:
 
 
 def places(w: dict[str, Tensor], tokens: Int[Tensor, "A T"], p: Logits) -> Places:
-    """What came back and what went in, of every matrix; p[a, t, k] is the probability of sequence, position, label."""
+    """(∂L/∂y, x) at every place y = W x of every matrix; p[a, t, k] is the law of sequence, position and label."""
     f = forward(w, tokens)
     wrong = p.sum(2, keepdim=True) * torch.softmax(f.logits, dim=2) - p  # ∂L/∂logits
     back = wrong @ w["U"]
@@ -80,7 +80,7 @@ def _one_hot(tokens: Int[Tensor, "A T"], N: int, dtype: torch.dtype) -> Logits:
 
 
 def sum_outer_products(came_back: Float[Tensor, "A T m"], went_in: Float[Tensor, "A T n"]) -> Float[Tensor, "m n"]:
-    """Σ over places of the outer products."""
+    """∇_W L = Σ_places (∂L/∂y) xᵀ."""
     return torch.einsum("atm,atn->mn", came_back, went_in)
 
 
@@ -98,7 +98,7 @@ def model_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tupl
 
 @law("backward.outer_products")
 def outer_products(draws: int, seed: int, A: int = 5, T: int = 6, N: int = 7, d: int = 8) -> Iterator[dict[str, float]]:
-    """For each matrix the largest difference of an entry between Σ (came back)(went in)ᵀ and autograd."""
+    """For each matrix the largest difference of an entry between Σ (∂L/∂y) xᵀ and autograd."""
     for index in range(draws):
         w, tokens, p = model_problem(A, T, N, d, seed, index)
         leaves = {name: value.requires_grad_() for name, value in w.items()}

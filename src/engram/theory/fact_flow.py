@@ -1,4 +1,4 @@
-r"""Gradient flow of one linear attention head on facts (Nichani, Lee, Bietti, section on optimisation dynamics).
+r"""Gradient flow of one linear attention head on facts (Nichani, Lee and Bietti 2025, Theorems 5 and 6).
 
     logit_a = Σ_t w(z_t) W(a, z_t)              one-hot embeddings; w(z) = φ(z)ᵀ W_KQ φ(EOS), W = W_OV
     Ẇ(a, z) = w(z) g(a, z),   ẇ(z) = Σ_a W(a, z) g(a, z),   g(a, z) = E[n_z (1{a = a*} − p̂(a))]
@@ -91,23 +91,25 @@ class Head:
         return cls(np.full(V, alpha * (1 if equal else np.sqrt(prompts.A + 1))), np.full((prompts.A, V), alpha))
 
     def log_probabilities(self, prompts: PromptLaw) -> Float[np.ndarray, "n A"]:
+        """log p̂(a) in every prompt, from logit_a = Σ_z n_z w(z) W(a, z)."""
         logits = prompts.counts @ (self.w * self.W).T
         logits -= logits.max(1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(1, keepdims=True))
 
     @property
     def conserved(self) -> Float[np.ndarray, " V"]:
+        """w(z)² − Σ_a W(a, z)² of every token z."""
         return self.w**2 - (self.W**2).sum(0)
 
 
 def token_surprise(head: Head, prompts: PromptLaw) -> Float[np.ndarray, "A V"]:
-    """g(a, z)."""
+    """g(a, z) = E[n_z (1{a = a*} − p̂(a))]."""
     left = prompts.p[:, None] * (prompts.onehot - np.exp(head.log_probabilities(prompts)))
     return left.T @ prompts.counts / prompts.copies
 
 
 def velocity(head: Head, prompts: PromptLaw) -> Head:
-    """(ẇ, Ẇ) = −∇L."""
+    """(ẇ, Ẇ) = −∇L, with Ẇ(a, z) = w(z) g(a, z) and ẇ(z) = Σ_a W(a, z) g(a, z)."""
     g = token_surprise(head, prompts)
     return Head((head.W * g).sum(0), head.w * g)
 
@@ -131,22 +133,22 @@ def flow(first: Head, prompts: PromptLaw, times: Float[np.ndarray, " t"]) -> Ite
 
 
 def rates(head: Head, prompts: PromptLaw) -> Float[np.ndarray, " V"]:
-    """How fast each token grows while its own part of the logits is small: ‖g(·, z)‖, as ẅ = ‖g‖² w."""
+    """λ(z) = ‖g(·, z)‖, the rate at which a token grows while its part of the logits is small: ẅ = ‖g‖² w."""
     return np.sqrt((token_surprise(head, prompts) ** 2).sum(0))
 
 
 def relation_rate(R: int, D: int) -> float:
-    """λ_r from uniform predictions, for uniform p and answers that come equally often."""
+    """λ_r = √((1 − 1/R)/D)/R from uniform predictions, for uniform p and answers that are equally frequent."""
     return np.sqrt((1 - 1 / R) / D) / R
 
 
 def subject_rate(S: int, R: int, D: int) -> float:
-    """λ_s from uniform predictions; the same when p̂ = p(a|r)."""
+    """λ_s = √((1 − 1/D)/R)/S from uniform predictions; the same when p̂ = p(a|r)."""
     return np.sqrt((1 - 1 / D) / R) / S
 
 
 def escape_time(rate: float, share: float, first: float) -> float:
-    """When the largest logit of a token reaches 1, if w = first · cosh λt and W = first · sinh λt · g/‖g‖ for ever.
+    """t at which the largest logit of a token reaches 1, if w = first · cosh λt and W = first · sinh λt · g/‖g‖.
 
     `share` is the largest entry of g/‖g‖: √((1 − 1/R)/D) for a relation, √((1 − 1/D)/R) for a subject.
     """
@@ -155,7 +157,7 @@ def escape_time(rate: float, share: float, first: float) -> float:
 
 @dataclass(frozen=True)
 class Guesses:
-    """What one would say who knows only a part of the prompt, and which answers agree with that part."""
+    """The best predictions from only a part of the prompt: the relation, or the subject."""
 
     of_relation: Float[np.ndarray, "n A"]  # p(a | r)
     of_subject: Float[np.ndarray, "n A"]  # p(a | s)
@@ -174,7 +176,7 @@ def _conditional(p: Float[np.ndarray, "n A"], part: Int[np.ndarray, " n"]) -> Fl
 
 
 def losses(log_p: Float[np.ndarray, "n A"], prompts: PromptLaw, guesses: Guesses) -> dict[str, float]:
-    """Loss; of the relation alone (−log mass on A_r), of the subject alone (on A_s); distance of p̂ to p(a | part)."""
+    """The loss; that of the relation alone, −log p̂(A_r), and of the subject alone, −log p̂(A_s); ½‖p̂ − p(a | part)‖₁."""
     p_hat = np.exp(log_p)
     right = log_p[np.arange(len(log_p)), prompts.answers]
     found = {"loss": float(-prompts.p @ right)}
@@ -200,9 +202,9 @@ def stages(
     alpha: float = 1e-5,
     equal: bool = False,
 ) -> Iterator[dict[str, float]]:
-    """Rows over time 0 … `until`: losses, largest w of each kind of token, and how far conserved quantities drifted.
+    """Rows over time 0 … `until`: losses, the largest w of each kind of token, and the drift of conserved quantities.
 
-    The dictionary is structured, first values are those of Head.small, nothing is drawn; `draws` times, evenly spaced.
+    The dictionary is structured, initial values are those of Head.small, nothing is drawn; `draws` evenly spaced times.
     """
     book = Facts(S=S, R=R, D=D, T=T, noise=noise, dictionary="structured").book(seed)
     prompts, guesses = alike(book), Guesses.of(book)
@@ -219,7 +221,7 @@ def stages(
 def conserved(
     draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int
 ) -> Iterator[dict[str, float]]:
-    """Rows over time from random first values of order 1, all bags of noise enumerated: loss and drift."""
+    """Rows over time from random initial values of order 1, all bags of noise enumerated: loss and drift."""
     book = Facts(S=S, R=R, D=D, T=T, noise=noise).book(seed)
     prompts, rng, times = apart(book), generator(seed, "fact-flow"), np.linspace(0, until, draws)
     first = Head(rng.normal(size=book.N), rng.normal(size=(book.answers, book.N)))

@@ -1,4 +1,4 @@
-"""Gradients are memories: closed forms of Birth of a Transformer beside what automatic differentiation finds.
+"""Gradients are memories: closed forms from Birth of a Transformer, beside automatic differentiation.
 
 X (A×d) holds the inputs that occur, U (M×d) the output embeddings, p_joint (A×M) the law of (x, y); for tokens X = E.
 """
@@ -47,7 +47,7 @@ def layernorm_gradient(W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -> Matr
 
 
 def distance_to_span(A: Matrix, E: Inputs, U: Outputs) -> float:
-    """Frobenius distance of A from span{u_j e_iᵀ}: A less its projection on the rows of U (left) and E (right)."""
+    """‖A − Π_U A Π_E‖_F, the distance of A from span{u_j e_iᵀ}; Π projects on the rows of U and E."""
     onto_U, onto_E = torch.linalg.pinv(U) @ U, torch.linalg.pinv(E) @ E
     return float((A - onto_U @ A @ onto_E).norm())
 
@@ -64,6 +64,7 @@ def normalised_cross_entropy(W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -
 
 
 def differentiate_loss(loss: Callable[..., Tensor], W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -> Matrix:
+    """∇_W of a loss by autograd."""
     W = W.detach().requires_grad_()
     return torch.autograd.grad(loss(W, X, U, p_joint), W)[0]
 
@@ -79,7 +80,7 @@ def matrix_problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matri
 
 @law("lemmas.closed_forms")
 def matrix_closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
-    """Largest difference of an entry between each closed form and autograd, one row a random problem."""
+    """The largest difference of an entry between each closed form and autograd; one row per random problem."""
     pairs = {
         "lemma1": (lemma1_gradient, cross_entropy),
         "lemma2": (lemma2_gradient, cross_entropy),

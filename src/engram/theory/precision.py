@@ -21,7 +21,7 @@ LEVELS = (2, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256)
 
 
 def share_recalled(E: Embeddings, U: Embeddings, W: Matrices) -> float:
-    """Share of all pairs, over all problems, whose right score is the largest."""
+    """The share of pairs, over all problems, whose right score is the largest."""
     at_once = max(1, ENTRIES_AT_ONCE // E.shape[-2] ** 2)
     parts = zip(*(tensor.split(at_once) for tensor in (E, U, W)), strict=True)
     found = torch.cat([(e @ w.mT @ u.mT).argmax(-1) for e, u, w in parts])
@@ -29,9 +29,9 @@ def share_recalled(E: Embeddings, U: Embeddings, W: Matrices) -> float:
 
 
 def certified_levels(E: Embeddings, U: Embeddings, W: Matrices) -> float:
-    """Levels that move no margin by more than 1/2, half of its mean: the worst case of rounding.
+    """1 + 2 max|W| max ‖u_y − u_y'‖₁ ‖e_z‖₁: levels L at which rounding moves no margin by more than 1/2.
 
-    Rounding moves an entry by at most Δ/2 = max|W|/(L − 1), hence a margin by at most Δ/2 · ‖u_y − u_y'‖₁ ‖e_z‖₁.
+    It moves an entry by at most Δ/2 = max|W|/(L − 1), hence a margin by at most Δ/2 · ‖u_y − u_y'‖₁ ‖e_z‖₁.
     """
     outputs = torch.stack([torch.cdist(u, u, p=1).amax() for u in U])
     worst = W.abs().amax((-2, -1)) * outputs * E.abs().sum(-1).amax(-1)
@@ -55,7 +55,7 @@ def bits_needed(
 ) -> Iterator[dict[str, float]]:
     """For d = smallest, 2·smallest, …: recall of Hebbian matrices at 1, 2, 3, … bits, N = load · d² pairs.
 
-    At least `draws` pairs are asked at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
+    At least `draws` pairs are tested at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
     `certified` log2 of those that move no margin by more than 1/2, mean over problems.
     """
     d = smallest
@@ -103,7 +103,7 @@ def trained_efficiency(draws: int, seed: int, d: int = 32, steps: int = 600) -> 
 
 
 def train_matrices(E: Embeddings, U: Embeddings, steps: int, rate: float = 0.3) -> Matrices:
-    """Adam on the cross-entropy of all pairs from W = 0; the rate falls to zero."""
+    """Adam on the cross-entropy of all pairs from W = 0; the learning rate falls to zero."""
     W, first, second = (torch.zeros_like(E.mT @ E) for _ in range(3))
     right = torch.eye(E.shape[-2], dtype=E.dtype)
     for t in range(1, steps + 1):

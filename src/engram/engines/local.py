@@ -89,7 +89,7 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may hear signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield lambda: False
         return
     before = signal.signal(signal.SIGINT, handler)
@@ -101,7 +101,7 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
 
 @dataclass
 class _Pool:
-    """As many workers as there are cores; each takes the next Spec when it is done. They speak through records."""
+    """As many workers as there are cores; each takes the next Spec when it is free. They communicate by records."""
 
     engine: Local
     specs: Sequence[Spec]

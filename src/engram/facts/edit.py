@@ -72,7 +72,7 @@ def _prompts(asked: Asked, step: int) -> tuple[Int[np.ndarray, "B T"], Int[np.nd
 
 
 def _least_size(model: Architecture, w: Weights, name: str, step: Tensor, tokens: Tensor, new: int) -> float:
-    """By bisection up to a hundredth; a step of size 0 may do."""
+    """The smallest sufficient step, by bisection to a hundredth; 0 may suffice."""
 
     def wins(size: float) -> bool:
         logits = model.forward(w | {name: w[name] + size * step}, tokens).logits[:, -1]

@@ -20,7 +20,7 @@ MODELS = {"linear": linear_attention, "softmax": softmax_attention}
 
 
 class Prompt(tuple[Tensor, Tensor, Tensor, Tensor]):
-    """What a model sees (X, or S for linear attention), x̃, x, and Bayes' answer; all float32, one row a prompt."""
+    """What a model sees (X, or S for linear attention), x̃, x, and Bayes' answer; all float32, one row per prompt."""
 
     def rows(self, chosen: Tensor | slice) -> "Prompt":
         return Prompt(part[chosen] for part in self)
@@ -38,9 +38,9 @@ def prompts_of(task: Denoising, data: int, count: int, attention: str) -> Prompt
 def train_attention(
     draws: int, seed: int, *, case: str, attention: str, data: int = 0, epochs: int = 100, L: int = 500, n: int = 16
 ) -> Iterator[dict[str, float]]:
-    """One row an epoch, the first before training: errors per coordinate, and the scales α of W_PV and β of W_KQ.
+    """One row per epoch, the first before training: errors per coordinate, and the scales α of W_PV and β of W_KQ.
 
-    `draws` prompts, drawn by `data` and the same for all seeds; the seed draws first weights and the order of batches.
+    `draws` prompts, drawn by `data`, the same for all seeds; the seed draws initial weights and the order of batches.
     """
     if attention not in MODELS:
         raise EngramError(f"attention: unknown {attention!r}; allowed: {', '.join(MODELS)}")

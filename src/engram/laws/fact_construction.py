@@ -32,7 +32,7 @@ def _outcome(built: Construction, book: Book, seed: int) -> dict[str, float]:
 def of_attention(
     draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int
 ) -> Iterator[dict[str, float]]:
-    """One row a draw: accuracy over all facts; mean and spread of the scores by the number of sets an answer lies in;
+    """One row per draw: accuracy over all facts; mean and spread of the scores by the number of sets an answer lies in;
     and how often a filter score lies on the wrong side of ¼ or ¾."""
     for draw in range(draws):
         own = seed + (draw << 32)
@@ -62,7 +62,7 @@ def histogram(
 def of_mlp(
     draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int, m: int
 ) -> Iterator[dict[str, float]]:
-    """One row a draw: accuracy over all facts, and parameters for each."""
+    """One row per draw: accuracy over all facts, and parameters per fact."""
     for draw in range(draws):
         own = seed + (draw << 32)
         book = Facts(S=S, R=R, D=D).book(own)

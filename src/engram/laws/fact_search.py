@@ -22,7 +22,7 @@ from engram.values import law
 def best_accuracy(
     draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
 ) -> Iterator[dict[str, float]]:
-    """One training (learning rate 0.01) a draw, over when every test prompt is answered: its best accuracy."""
+    """The best accuracy of one training (learning rate 0.01) per draw; it ends when every test prompt is answered."""
     task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.01,), steps=steps, check_every=min(128, steps))
     model = Factual(d=d, heads=heads, d_h=d_h, m=m, answers=task.answers)
     for draw in range(draws):
@@ -31,7 +31,7 @@ def best_accuracy(
 
 
 def _best(model: Factual, plan: FreshBatch, task: FactTask, seed: int) -> Learned:
-    """Over when every test prompt is answered."""
+    """One training, which ends when every test prompt is answered."""
     path = "fast" if fast_facts.applies(model, (), "cpu") else "reference"
     return train_on_facts(model, plan, task, seed, 1 - 1 / (2 * plan.tests), lambda: False, path)
 
@@ -79,6 +79,6 @@ def _efficiency(model: Factual, facts: int, D: int, levels: int, right: float) -
 
 
 def stored_bits(facts: int, D: int, wrong: float) -> float:
-    """At least so many bits are known of independent uniform answers out of D if a share `wrong` is wrong (Fano)."""
+    """The fewest bits known about independent uniform answers out of D if a share `wrong` of them is wrong (Fano)."""
     entropy = -sum(p * log2(p) for p in (wrong, 1 - wrong) if p > 0)
     return facts * max(0.0, log2(D) - entropy - wrong * log2(max(1, D - 1)))

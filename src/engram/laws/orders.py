@@ -43,7 +43,7 @@ def gradient(embedded: Embedded, w: Steps, law: Law, name: str) -> Matrix:
 
 
 def take_steps(embedded: Embedded, law: Law, order: Sequence[str], first: Steps) -> Steps:
-    """One step on each matrix of `order`; a zero gradient leaves a matrix zero."""
+    """Take one step on each matrix of `order`; a zero gradient leaves a matrix zero."""
     w = first
     for name in order:
         w = replace(w, **{name: -gradient(embedded, w, law, name)})
@@ -67,7 +67,7 @@ def in_order(
 ) -> Iterator[dict[str, float]]:
     """Recall of each memory after the steps in this order ("W_O2 W_K2 W_K1" is that of Theorem 3).
 
-    Rows have embeddings and data of their own.
+    Each row has its own embeddings and data.
     """
     names = tuple(order.split())
     if names not in ORDERS:

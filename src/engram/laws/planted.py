@@ -14,7 +14,7 @@ from engram.values import law
 def signal_and_noise(draws: int, seed: int, N: int, T: int, balanced: bool = False) -> Iterator[dict[str, float]]:
     """Rows by width N/8, N/4, … 4N: how much of g is in w, over 1/(NT²), and the spread of e_z · w over the law.
 
-    Means over `draws` codebooks with data of their own.
+    Means over `draws` codebooks, each with its own data.
     """
     task = PlantedToken(N=N, T=T, balanced=balanced)
     for d in (N << 2 >> i for i in range(5, -1, -1)):
@@ -32,7 +32,7 @@ def _parts_of_w(task: PlantedToken, d: int, seed: int) -> tuple[float, float]:
 
 @law("learning.planted_steps.phases")
 def phases(draws: int, seed: int, N: int, least: int, most: int, widest: int) -> Iterator[dict[str, float]]:
-    """A map: rows by length T and width d, each a mean over `draws` codebooks with data of their own.
+    """A map: rows by length T and width d, each a mean over `draws` codebooks with their own data.
 
     T doubles from `least` to `most`; d grows by √2 from 8 to `widest`.
     """

@@ -36,13 +36,13 @@ def tables(w: Weights) -> dict[str, Float[Tensor, "n m"]]:
 
 
 def sharpen(w: Weights, name: str, sharpness: float) -> Tensor:
-    """W scaled so that the best stands this far above the mean, in the mean over rows; zero stays zero."""
+    """W scaled so that the best entry of a row is `sharpness` above its mean, averaged over rows; zero stays zero."""
     above = spread(tables(w)[name])
     return w[name] * (sharpness / above if above > 0 else 0.0)
 
 
 def take_real_steps(task: Task, model: Simplified, seed: int, n: int, order: Sequence[str], first: Weights) -> Weights:
-    """One step on each matrix of `order`, each on the same n sequences, from the given first values."""
+    """Take one step on each matrix of `order`, each on the same n sequences, from the given initial values."""
     w = model.init(task.N, task.T, seed) | first
     for name in order:
         w[name] = -mean_gradient(task, model, w, seed, n, name)

@@ -1,6 +1,6 @@
 r"""Three population steps: W_O2, then W_K2, then W_K1 (Theorem 3), computed exactly from a finite law of sequences.
 
-The architecture is that of Appendix B.3; what a step does not learn is as at the beginning: attention is uniform.
+The architecture is that of Appendix B.3; what a step does not learn keeps its initial value: attention is uniform.
 
     step 1   x = (1/T) Σ_t W_V2 (x_t0 + x_t1)                             the label reads U W_O2 x
     step 2   values and query x_t0 = e_{z_t} + p_t, keys x_t1 = (1/t) Σ_{s≤t} Φ1 x_s0            Lemma 4
@@ -162,7 +162,7 @@ def scores(embedded: Embedded, steps: Steps) -> dict[str, Float[Tensor, "n m"]]:
 def table_recalls(found: dict[str, Float[Tensor, "n m"]]) -> dict[str, float]:
     """Share of right answers of each memory; W_K1 must answer t−1 for t = 2 … T.
 
-    The data of Theorem 3 never ask for the one before T, so t < T is told apart.
+    The data of Theorem 3 never ask for the position before T, so t < T is reported separately.
     """
     previous = found["W_K1"][1:, :-1].argmax(1) == torch.arange(len(found["W_K1"]) - 1)  # T is nobody's previous
     right = {name: found[name].argmax(1) == torch.arange(len(found[name])) for name in ("W_O2", "W_K2")}
@@ -182,7 +182,7 @@ def accuracy(embedded: Embedded, steps: Steps, law: Law, sharpness: float) -> fl
 def sharpened_logits(
     embedded: Embedded, steps: Steps, tokens: Int[np.ndarray, "A T"], sharpness: float
 ) -> Float[Tensor, "A N"]:
-    """Logits when both key matrices are scaled up: a score of `sharpness` between the best key and the mean of keys."""
+    """Logits with both key matrices scaled so that the best key scores `sharpness` above the mean key."""
     W_K1, W_K2 = (W * sharpness / spread((keys @ W @ queries.T).T) for W, (keys, queries) in _keys(embedded, steps))
     X = embedded.E[torch.from_numpy(tokens)]
     Z = first_layer(W_K1, X, embedded.P, embedded.Phi1)

@@ -34,7 +34,7 @@ class Learned:
 
 @dataclass
 class Attempt:
-    """One learning rate: weights in a row, with Adam's means."""
+    """One learning rate: weights as one row, and Adam's two running means."""
 
     adam: Adam
     state: list[Float[Tensor, " n"]]
@@ -45,7 +45,7 @@ class Attempt:
 def train_on_facts(
     model: Factual, plan: FreshBatch, task: FactTask, seed: int, target: float, stop: Stop, path: str
 ) -> Learned:
-    """Rates take turns; a look at the test prompts every `check_every` steps. The first above the target ends all."""
+    """Rates take turns, with a check on test prompts every `check_every` steps; the first above the target ends all."""
     w = model.init(task.N, task.T, seed)
     first = fast_facts.flatten(model, w)
     attempts = [
@@ -73,7 +73,7 @@ def _ended(attempt: Attempt, steps: int, model: Factual, w: Weights) -> Learned:
 
 
 def _parts(steps: range, tokens: int) -> Iterator[range]:
-    """So many steps at a time as may be drawn together."""
+    """As many steps at a time as can be drawn together."""
     size = max(1, TOKENS_AT_ONCE // tokens)
     return (steps[i : i + size] for i in range(0, len(steps), size))
 

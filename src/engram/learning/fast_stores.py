@@ -1,4 +1,4 @@
-"""The same trainings as `stores.train_stores` by the compiled kernel (native/stores.cpp): one problem a thread."""
+"""The same trainings as `stores.train_stores` by the compiled kernel (native/stores.cpp): one problem per thread."""
 
 import ctypes
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def train_stores(
 def _train(
     model: Learner, plan: FullBatch, pairs: tuple[Tensor, Tensor, Tensor], first: Weights, target: float, stop: Stop
 ) -> StoreOutcome:
-    """In slices, so that it can be stopped, and given up where the plan says so."""
+    """Train in slices, so that it can be stopped, and given up where the plan says so."""
     X, U, f = (part.numpy() for part in pairs)
     if U.dtype != X.dtype or f.min() < 0 or f.max() >= len(U):  # the kernel would read what is not there
         raise EngramError(f"task: answers must lie in 0 … M−1 = {len(U) - 1}, and X and U must have one dtype")

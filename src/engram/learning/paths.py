@@ -36,7 +36,7 @@ def choose_fact_path(wanted: str, model: object) -> str:
 
 
 def no_path(wanted: str, model: object) -> str:
-    """A memory that is written by a formula knows one way only."""
+    """A memory that is written by a formula has only one way."""
     return "none"
 
 

@@ -6,7 +6,7 @@ r"""Three steps on a planted token: values V, then attention w = W_KQ e_EOS, the
     2   w  = −∇_w L       the mark gains more than the tokens do, if d and n are large enough
     3   V₂ = −∇_V L       attention is hard: only what is attended to is written
 
-Keys carry the mark, values do not: otherwise V₂ g counts how often each label came, and with about ln N + 5 samples a
+Keys carry the mark, values do not: otherwise V₂ g counts how often each label occurs, and with about ln N + 5 samples a
 label this bias alone makes half of the answers wrong, at any d.
 
 Rates are those of the theory: the first so small that predictions stay uniform, the others so large that attention is

@@ -19,7 +19,7 @@ Stop = Callable[[], bool]
 
 @dataclass(frozen=True)
 class StoreOutcome:
-    """The best accuracy seen, the steps it took to end, and the weights there."""
+    """The best accuracy seen, the steps taken, and the weights at the end."""
 
     accuracy: float
     steps: int = 0
@@ -27,7 +27,7 @@ class StoreOutcome:
 
 
 def write_store(model: Written, problem: Problem, seed: int) -> StoreOutcome:
-    """Mean accuracy over the draws; scores are formed for so many rows at a time as fit."""
+    """Mean accuracy over the draws; scores are formed for as many rows at a time as fit."""
     answers = model.answers(problem.X, targets(problem.U, problem.f), seed)
     rows = max(1, SCORES_AT_ONCE // problem.U.shape[1])
     right = 0
@@ -41,7 +41,7 @@ def write_store(model: Written, problem: Problem, seed: int) -> StoreOutcome:
 def train_stores(
     model: Learner, plan: FullBatch, problem: Problem, seeds: Sequence[int], target: float, stop: Stop
 ) -> list[StoreOutcome]:
-    """Every problem with a seed of its own, all in one batched product; each is over at its first success."""
+    """Train on every problem with its own seed, all in one batched product; each ends at its first success."""
     w = _stacked([model.init(seed) for seed in seeds], problem.X.dtype)
     optimiser = plan.optimiser.over(list(w.values()))
     best, ended = torch.zeros(len(seeds), dtype=torch.float64), torch.full((len(seeds),), -1)

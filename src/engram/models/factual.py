@@ -38,7 +38,14 @@ class FactualTrace:
 
 
 class Factual(Value, name="models.factual.Factual"):
-    """Width d, H heads of width d_h, m hidden units (0: no MLP), a row of U for each answer (a Search sets these)."""
+    """logits = U (x + W_F ReLU(W_I x + b)) with x written by attention from EOS; the module has the formulas.
+
+    d, heads, d_h    width, number of heads H, and width of each head
+    m                hidden units; 0: no MLP
+    answers          rows of U; a Search sets them from its task
+
+    Nichani, Lee and Bietti (2025), Theorems 3 and 4 and Fig. 4.
+    """
 
     d: Width = 64
     heads: Width = 4
@@ -57,7 +64,7 @@ class Factual(Value, name="models.factual.Factual"):
 
     @property
     def parameters(self) -> int:
-        """As on the axes of the paper: E, U and b are not counted."""
+        """4 H d_h d + 2 m d, as on the axes of the paper: E, U and b are not counted."""
         return 4 * self.heads * self.d_h * self.d + 2 * self.m * self.d
 
     def limits(self, w: Weights) -> tuple[int, int | None]:

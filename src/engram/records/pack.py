@@ -1,4 +1,4 @@
-"""A finished record made small enough to be committed: rows gzipped, final weights in float16 if wanted."""
+"""A finished record made small enough to be committed: rows gzipped, final weights in float16 if requested."""
 
 import gzip
 from pathlib import Path

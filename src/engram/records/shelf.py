@@ -58,7 +58,7 @@ def being_written(record: Record) -> bool:
     except Timeout:
         return True
     except OSError:
-        return False  # not ours to open, so not ours to tell
+        return False  # not ours to open, so we cannot know
 
 
 def state(record: Record) -> str:

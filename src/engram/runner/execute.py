@@ -79,14 +79,14 @@ def _path(spec: Spec, record: Record, device: str, wanted: str) -> str:
 
 
 def path_of(spec: Spec, device: str = "cpu", wanted: str = "auto") -> str:
-    """How this Spec is computed here; a Check knows one way only."""
+    """How this Spec is computed here; a Check has only one way."""
     if isinstance(spec, Search):
         return spec.kind.choose_path(wanted, spec.model)
     return choose_path(wanted, spec.model, spec.plan, device) if isinstance(spec, Train) else "none"
 
 
 def fresh_rows(spec: Spec, path: str) -> Iterator[Row]:
-    """The rows of a Spec from its beginning, kept nowhere."""
+    """The rows of a Spec from its beginning; nothing is stored."""
     if isinstance(spec, Train):
         return (row for _, row in measured_steps(spec, path=path))
     return search_rows(spec, path) if isinstance(spec, Search) else law_rows(spec)
@@ -120,7 +120,7 @@ def _train(
 
 
 def _snapshots(spec: Train) -> set[int]:
-    """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where something happens, and what the plan asks for."""
+    """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where an event happens, and what the plan requests."""
     steps = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
     steps |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()
     return steps | {event.step for event in spec.events} | {e.to for e in spec.events if isinstance(e, Reset)}

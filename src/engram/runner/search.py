@@ -1,4 +1,4 @@
-"""The rows of a Search: one for each training, or written memory, at the sizes that bisection asks for."""
+"""The rows of a Search: one for each training, or written memory, at the sizes that bisection tries."""
 
 from collections.abc import Callable, Iterator, Sequence
 

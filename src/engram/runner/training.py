@@ -40,7 +40,7 @@ def measured_steps(
 ) -> Steps:
     """Loss and accuracy of every fresh batch, and the probes that are due.
 
-    `past` gives trained weights from before the start, where an event asks for them.
+    `past` returns trained weights from before the start, where an event needs them.
     """
     w, averages = _state(spec, start.tensors, device)
     kept: dict[int, Weights] = {}
@@ -68,7 +68,7 @@ def _rows(
     steps: Generator[Moment, None, Weights],
     kept: dict[int, Weights],
 ) -> Generator[tuple[Moment, Row], None, Weights]:
-    """Each step with its row; weights that a later event asks for are kept."""
+    """Each step with its row; weights that a later event needs are kept."""
     asked_for = {event.to for event in spec.events if isinstance(event, Reset)}
     while True:
         try:

@@ -41,7 +41,7 @@ def draw_layers(fig: FigureBase, record: Record, name: str, step: int | None = N
 
 
 def draw_heads(fig: FigureBase, record: Record, titles: dict[tuple[int, int], str], length: int = 28) -> None:
-    """Every head of every layer, a row a layer (Fig. 11); `titles` say what each was found to do."""
+    """Every head of every layer, one row per layer (Fig. 11); `titles` say what each was found to do."""
     readable = Readable(record, length)
     patterns = [layer[0].numpy() for layer in record.model()(readable.tokens).attention]
     axes = fig.subplots(len(patterns), max(map(len, patterns)), squeeze=False)

@@ -51,7 +51,7 @@ def _memories(fig: Figure, ax: Axes, records: Sequence[Record]) -> None:
 
 
 def _shares(ax: Axes, records: Sequence[Record]) -> None:
-    """How much each part adds to the lead of the right answer, in context and at global positions; a dot a seed."""
+    """How much each part adds to the lead of the right answer, in context and at global positions; one dot per seed."""
     y = np.arange(len(PARTS))[::-1]
     for i, (group, words) in enumerate({"in_context": "in context", "global": "global"}.items()):
         found = np.array([[record.last(f"attribution.{group}.{part}") for part in PARTS] for record in records])

@@ -67,7 +67,7 @@ def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
 
 @house_style()
 def memories_by_kind(runs: Runs, title: str) -> Figure:
-    """Figs. 5 and 6: one panel a memory, one line a kind of training."""
+    """Figs. 5 and 6: one panel per memory, one line per kind of training."""
     columns = {**MEMORIES, "kl.W_F": "W_F: KL to the bigram"}
     fig = Figure(figsize=(3.0 * len(columns), 3.9))
     axes = fig.subplots(1, len(columns), sharex=True)

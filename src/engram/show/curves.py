@@ -122,5 +122,5 @@ def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], column: str) ->
 
 
 def headline(fig: Figure, text: str) -> None:
-    """A line above the figure, or as many as its width asks for."""
+    """A line above the figure, or as many as its width requires."""
     fig.suptitle(fill(text, int(13 * fig.get_figwidth())), fontsize=9.5, color=MUTED, x=0.01, ha="left")

@@ -1,4 +1,4 @@
-"""Figures of factual recall: facts against parameters, attention against MLP, and the stages of learning."""
+"""Figures of factual recall: facts against parameters, attention against MLP, constructions, bits."""
 
 from collections.abc import Mapping, Sequence
 

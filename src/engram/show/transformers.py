@@ -92,7 +92,7 @@ def _titles(effects: dict[str, list[list[float]]], seed: int) -> dict[tuple[int,
 
 
 def effect_bars(ax: Axes, effects: dict[str, list[list[float]]], title: str) -> None:
-    """What blocking its edges costs, head by head; a dot a seed, heads in the order of their effect."""
+    """What blocking its edges costs, head by head; one dot per seed, heads in the order of their effect."""
     for i, (name, by_seed) in enumerate(effects.items()):
         ranked = np.array([sorted(values, reverse=True) for values in by_seed])
         x = np.arange(1, ranked.shape[1] + 1) + 0.32 * (i - 0.5)

@@ -1,4 +1,4 @@
-"""Facts to recall: drawn ones (`Facts`), and one's own from a CSV file (`OwnFacts`).
+"""Facts to recall: random ones (`Facts`), and your own from a CSV file (`OwnFacts`).
 
 Answer sets of different relations are disjoint. The answers of relation r come after those of relation r−1.
 """
@@ -77,7 +77,7 @@ def _kept(task: FactTask, seed: int) -> Book:
 
 
 class Facts(FactTask, name="tasks.facts.Facts"):
-    """S subjects, R relations, D answers a relation, each fact drawn from the answers of its relation.
+    """S subjects, R relations, D answers per relation, each fact drawn from the answers of its relation.
 
     dictionary        random: a*(s, r) uniform in A_r; structured: neighbouring subjects share an answer
     facts             how many of the S·R facts there are, chosen at random; None: all
@@ -115,10 +115,10 @@ class Facts(FactTask, name="tasks.facts.Facts"):
 
 
 class FactsOfSize(Value, name="tasks.facts.FactsOfSize"):
-    """Facts in the number that a Search varies: n subjects and as many relations, unless said otherwise.
+    """Facts in the number that a Search varies: n subjects and as many relations, unless `scaling` says otherwise.
 
     R=√S       n subjects, ⌊√n⌋ relations
-    D=S        n subjects, n relations, n answers a relation
+    D=S        n subjects, n relations, n answers per relation
     subset     n facts about S subjects and S relations
     """
 
@@ -146,7 +146,7 @@ def _power_law(n: int, power: float) -> Float[np.ndarray, " n"]:
 
 
 class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
-    """One's own facts, (subject, relation, answer) by name, all asked for equally often.
+    """Your own facts, (subject, relation, answer) by name, all equally frequent.
 
     D    most answers that a relation may have; None: as many as it has
     """

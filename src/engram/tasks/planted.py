@@ -1,4 +1,4 @@
-r"""A planted token (Vural, Bietti, Soltanolkotabi, Wu): one of T random tokens is marked, and its image is asked for.
+r"""A planted token (Vural, Bietti, Soltanolkotabi, Wu): one of T random tokens is marked, and its image is the label.
 
     tokens    z_1 … z_ℓ … z_T  uniform on N          x_t = e_{z_t} + 1{t = ℓ} e_trig,  ℓ uniform
     label     y = Π(z_ℓ), Π a permutation            the query is e_EOS

@@ -1,4 +1,4 @@
-r"""The data of Theorem 3 (Birth of a Transformer, Appendix B.3): one trigger, asked for at its second visit.
+r"""The data of Theorem 3 (Birth of a Transformer, Appendix B.3): one trigger, predicted at its second visit.
 
     tokens   . . q o . . . q        everything uniform; the free tokens . are never the trigger
     label                    o
@@ -35,7 +35,7 @@ class Law:
     p: Float[np.ndarray, " A"]
 
     def where(self, chosen: Bool[np.ndarray, " A"]) -> "Law":
-        """The law given that one of the chosen sequences came."""
+        """The law conditioned on the chosen sequences."""
         return Law(self.tokens[chosen], self.labels[chosen], self.p[chosen] / self.p[chosen].sum())
 
 

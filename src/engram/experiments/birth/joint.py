@@ -77,7 +77,7 @@ def _log_ratio(memory: str, values: list[float]) -> Measure:
 
 
 def _later(record: Record, column: str) -> float:
-    """Log of the birth step of a key memory over that of W_O2; no number if the key memory was not born at all."""
+    """Log of the birth step of a key memory over that of W_O2; NaN if the key memory was never born."""
     output, key = birth(record, "recall.W_O2"), birth(record, column)
     if key is None:
         return nan

@@ -1,7 +1,7 @@
 """What the bigram task allows: entropies of the text, and the floor of the global loss with random triggers.
 
 A model that knows π_b exactly still loses Σ_i ν_i H(π_b(·|i)) / Σ_i ν_i on global positions, where ν_i counts the
-visits of token i while it is no trigger. This floor depends on the task: it is not the text's bigram entropy.
+visits of token i while it is not a trigger. This floor depends on the task: it is not the text's bigram entropy.
 
     engram run birth.levels --seeds 5
 """

@@ -2,7 +2,7 @@
 
 The published protocol: T = 32, as many noise tokens as subjects and relations, 8 heads of width ⌊αd/8⌋ and an MLP of
 ⌊βd⌋ units, Adam with learning rates 0.001, 0.003, 0.01 (here side by side on the same prompts, until one succeeds),
-fresh batches of 1024, at most 16384 steps, a look at 1024 test prompts every 128 steps, success above 99 %; the number
+fresh batches of 1024, at most 16384 steps, a check on 1024 test prompts every 128 steps, success above 99 %; the number
 of subjects is bisected. Parameters are 4 H d_h d + 2 m d. `quick` gives up after 8192 steps, and leaves out
 the smallest learning rate. Not published: trainings that are far behind are given up (PLANS, hopeless).
 

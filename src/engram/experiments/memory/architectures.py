@@ -1,7 +1,7 @@
 """Other shapes store too: two factors like one matrix, thresholds and sets far more, updates of the right size.
 
 A matrix written by Hebb's rule or fitted by least squares cannot give every pair {i, j} of names an answer of its own,
-since e_i + e_j goes to W e_i + W e_j; a threshold MLP with one hidden unit a set can. (A matrix trained so that the
+since e_i + e_j goes to W e_i + W e_j; a threshold MLP with one hidden unit per set can. (A matrix trained so that the
 right score is the largest, whatever the vector, is another matter: it has names · d numbers to do it with.)
 
     engram run memory.architectures --seeds 5

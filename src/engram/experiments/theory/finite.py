@@ -1,9 +1,9 @@
 """Finite width and samples: how wide a head must be to learn a planted token in three steps.
 
-One of T tokens is marked, and a permutation of it is asked for; steps on W_OV, W_KQ and W_OV again, from the same n
-samples (engram.learning.planted_steps). The critical width is found by bisection, for accuracy 0.9 on fresh sequences:
-for T = N/8 with n = N (ln N + 5.1) as in the talk, and for T = 4. Beside it the width at which the mark is attended to,
-and a map of both over length and width.
+One of T tokens is marked, and its image under a permutation is the label; steps on W_OV, W_KQ and W_OV again, from the
+same n samples (engram.learning.planted_steps). The critical width is found by bisection, for accuracy 0.9 on fresh
+sequences: for T = N/8 with n = N (ln N + 5.1) as in the talk, and for T = 4. Beside it the width at which the mark is
+attended to, and a map of both over length and width.
 
 In this model (the mark is in the keys only) attention is the easier part until T is near N: storing N pairs needs
 d ≈ c √N whatever T is, and attention about T^{4/3} N^{1/3} n^{−2/3} (theory.mean-bias). For T = N/8 that overtakes √N

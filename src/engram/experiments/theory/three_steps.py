@@ -1,9 +1,9 @@
 """Theorem 3: three population steps write the induction head, and each quantity of its proof is computed.
 
-One trigger, everything uniform, asked for at its second visit; orthonormal embeddings, all expectations exact (patterns
+One trigger, everything uniform, predicted at its second visit; orthonormal embeddings, all expectations exact (patterns
 of sequences up to relabelling). Steps 2 and 3 use the predictions that step 1 leaves; the closed forms have p̂ = 1/N.
 
-What came out beside the paper, for o ≠ q: the diagonal of step 2 is positive as soon as N passes a number that falls
+Found beyond the paper, for o ≠ q: the diagonal of step 2 is positive as soon as N passes a number that falls
 with T, from 13.3 at T = 5 to 3.6 at T = 128, so N ≫ T² is not needed (at T = 4 it is negative for every N); the signal
 T γ_T grows like ln T; C in step 3 keeps only one of several terms of the same order, so the factor (T−1)/T² is 1/T; and
 a trigger that stands first is answered by a tie, as position 1 reads itself. (At t = T the previous token is found by

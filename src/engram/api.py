@@ -94,10 +94,12 @@ def run(
 ) -> Result:
     """Run an experiment, or a user's file; finished records are reused, unfinished ones resumed.
 
-    name        as in `engram list`, or a path such as ./mine.py; scale: smoke, quick or paper
+    name        as in `engram list`, or a path such as ./mine.py
+    scale       smoke, quick or paper
     seeds       how many, from 0 on, or which
     settings    fields to override, as in {"task.K": 3}
-    device      auto, cpu, cuda or mps; path: auto, fast or reference, how gradients are computed
+    device      auto, cpu, cuda or mps
+    path        how gradients are computed: auto, fast or reference
     """
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size = known_scale(scale)

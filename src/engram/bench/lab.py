@@ -75,7 +75,7 @@ def _pace(home: Path) -> float:
 
 
 def _clock(home: Path, rows: int) -> list[float]:
-    """Once there are so many."""
+    """The seconds of all rows, once there are this many."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         lines = [line for path in home.glob("*/timing.jsonl") for line in path.read_text().splitlines(keepends=True)]
@@ -122,8 +122,8 @@ def _say(ws: ClientConnection, **message: Any) -> None:
 def _hear(ws: ClientConnection, kind: str) -> dict[str, Any]:
     while True:
         message = ws.recv()
-        if isinstance(message, str) and (told := json.loads(message))["t"] == kind:
-            return told
+        if isinstance(message, str) and (heard := json.loads(message))["t"] == kind:
+            return heard
 
 
 @contextmanager

@@ -63,6 +63,7 @@ def flatten(model: Factual, w: Weights) -> Float[Tensor, " n"]:
 
 
 def unflatten(model: Factual, w: Weights, row: Float[Tensor, " n"]) -> Weights:
+    """The matrices in such a row, by name."""
     parts = row.split([w[name].numel() for name in model.trainable])
     return {name: part.view(w[name].shape) for name, part in zip(model.trainable, parts, strict=True)}
 

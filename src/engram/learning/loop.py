@@ -36,6 +36,7 @@ class Moment:
 
     @property
     def state(self) -> Weights:
+        """Weights and averages under the names of a stored state."""
         return {f"weights/{name}": w for name, w in self.weights.items()} | self.averages
 
 

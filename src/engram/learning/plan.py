@@ -20,6 +20,7 @@ class SGD(Value, name="learning.plan.SGD"):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
     def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+        """The optimiser of torch for these parameters."""
         return torch.optim.SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, foreach=False)
 
 
@@ -31,6 +32,7 @@ class Adam(Value, name="learning.plan.Adam"):
     eps: Annotated[float, Field(gt=0)] = 1e-8
 
     def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+        """The optimiser of torch for these parameters."""
         return torch.optim.Adam(parameters, self.lr, self.betas, self.eps, foreach=False)
 
 

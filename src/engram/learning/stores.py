@@ -65,6 +65,7 @@ def train_stores(
 
 
 def given_up(plan: FullBatch | FreshBatch, step: int, best: float) -> bool:
+    """Whether the plan gives up a training with this best accuracy at this step."""
     return any(step >= at and best < least for at, least in plan.hopeless)
 
 

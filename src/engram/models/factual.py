@@ -60,6 +60,7 @@ class Factual(Value, name="models.factual.Factual"):
 
     @property
     def trainable(self) -> tuple[str, ...]:
+        """All matrices but E and U."""
         return self.names[2:]
 
     @property

@@ -119,6 +119,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         return Trace(written, tuple(scores), tuple(attention), x, self.normed(x) @ w["U"].T)
 
     def normed(self, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+        """n(x): the layer norm, or x itself."""
         return layer_norm(x, (self.d,)) if self.norm == "pre" else x
 
     def feed_forward(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
@@ -166,6 +167,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         return same | keys | {"E": self.normed(w["E"]), "P": self.normed(w["P"])}
 
     def heads(self) -> Iterator[Head]:
+        """All heads as (layer, head), both from 1."""
         return ((i, h) for i, layer in enumerate(self.layers, 1) for h in range(1, layer.heads + 1))
 
     def _known(self, what: str, head: Head) -> None:

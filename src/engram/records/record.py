@@ -28,9 +28,8 @@ from engram.values import Value
 class Record:
     """What is kept of a Spec that ran: a folder named by `id`, with `spec`, `rows`, `env` and stored weights.
 
-    rows        one dict of numbers for each step of a training, each vote of a Search, or each row of a Check
-    env         versions, device and threads of each sitting
-    finished    whether it ran to its end; `ended` is its digest
+    rows    one dict of numbers for each step of a training, each vote of a Search, or each row of a Check
+    env     versions, device and threads of each sitting
     """
 
     folder: Path
@@ -104,6 +103,7 @@ class Record:
 
     @property
     def finished(self) -> bool:
+        """Whether the run reached its end; one that diverged has ended, but not finished."""
         return self.ended is not None and self.ended["end"] == "finished"
 
     @cached_property
@@ -138,6 +138,7 @@ class Record:
 
     @property
     def columns(self) -> list[str]:
+        """The names of all columns, in the order in which they first occur."""
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def _explain_missing(self, name: str) -> None:
@@ -147,6 +148,7 @@ class Record:
 
     @property
     def snapshot_steps(self) -> list[int]:
+        """The steps whose weights are stored."""
         stems = [file.stem for file in (self.folder / "snapshots").glob("*.safetensors")]
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 

@@ -94,7 +94,7 @@ def _silenced(gradients: Gradients, heads: frozenset[Head]) -> Gradients:
 
 
 def _state(spec: Train, stored: Mapping[str, torch.Tensor], device: str) -> tuple[Weights, Weights]:
-    """Weights and optimiser averages: first values, overlaid by what was stored."""
+    """Weights and optimiser averages: initial values, overlaid by what was stored."""
     weights = {key.removeprefix("weights/"): value for key, value in stored.items() if key.startswith("weights/")}
     averages = {key: value.to(device) for key, value in stored.items() if not key.startswith("weights/")}
     return {name: value.to(device) for name, value in (initial_weights(spec) | weights).items()}, averages

@@ -41,8 +41,8 @@ def gallery(record: Record) -> list[Picture]:
 
 BASIS = "Each matrix in its association basis: rows ask, columns answer."
 MEMORIES = (
-    "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that came after "
-    "the current token, W_K1 finds the previous position. A memory that recalls shows a bright diagonal."
+    "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that follow "
+    "a visit of the current token, W_K1 finds the previous position. A memory that recalls has a bright diagonal."
 )
 AS_ONE = (
     "All heads of a layer are read as one matrix W_Qᵀ W_K. With layer norms the picture is approximate: E and P are "

@@ -25,7 +25,7 @@ NOUNS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a
 
 
 class Train(Value, name="records.spec.Train"):
-    """One training.
+    """One training of a model on a task, by a plan.
 
     tests     by name, tasks on which it is tested but never trained
     events    interventions (engram.specs.events) in the order of their steps
@@ -116,6 +116,7 @@ class Check(Value, name="records.spec.Check"):
 
     @property
     def function(self) -> Callable[..., Iterator[dict[str, float]]]:
+        """The function of this name."""
         found = law_named(self.law)
         if found is None:
             raise ValueError(

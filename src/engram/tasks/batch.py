@@ -58,8 +58,8 @@ def marks_of(task: "Task", seed: int = 0) -> tuple[str, ...]:
 class Task(Protocol):
     """Anything that samples sequences of length T over N tokens; `groups` names the masks of its batches.
 
-    Write your own as a frozen `Value` with these four members. Optional: marks(seed), how each token is written, and
-    `alphabet`, the letters that a person can type.
+    Write your own as a frozen `Value` with these four members, `sample` a pure function of its arguments. Optional:
+    marks(seed), how each token is written, and `alphabet`, the letters that a person can type.
     """
 
     @property

@@ -134,6 +134,7 @@ class FactsOfSize(Value, name="tasks.facts.FactsOfSize"):
         return self
 
     def of(self, n: int) -> Facts:
+        """The task of size n."""
         if self.scaling == "subset":
             assert self.S is not None
             return Facts(S=self.S, R=self.S, D=self.D, T=self.T, facts=n)
@@ -165,7 +166,7 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
     @model_validator(mode="after")
     def _make_sense(self) -> "OwnFacts":
         known: dict[tuple[str, str], int] = {}
-        owner: dict[str, int] = {}  # the row in which an answer came first
+        owner: dict[str, int] = {}  # the row in which an answer first occurs
         both = {s for s, _, _ in self.facts} & {r for _, r, _ in self.facts}
         for row, (s, r, a) in enumerate(self.facts):
             before, first = known.setdefault((s, r), row), owner.setdefault(a, row)

@@ -41,10 +41,12 @@ class PlantedToken(Value, name="tasks.planted.PlantedToken"):
 
     @property
     def samples(self) -> int:
+        """How many sequences are learned from."""
         n = self.n or round(self.N * (log(self.N) + SEEN_MARGIN))
         return -(-n // self.N) * self.N if self.balanced else n
 
     def permutation(self, seed: int) -> Int[np.ndarray, " N"]:
+        """Π."""
         return generator(seed, "planted.permutation").permutation(self.N)
 
     def sample(self, seed: int, step: int, n: int) -> Sample:

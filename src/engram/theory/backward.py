@@ -1,7 +1,7 @@
-r"""Every gradient is a memory: ∇_W L = Σ_places (what came back) (what went in)ᵀ, in the simplified model.
+r"""Every gradient is a memory: ∇_W L = Σ_places (∂L/∂y) xᵀ, in the simplified model.
 
-A place is a sequence and a position where a matrix acts: y = W x. What went in is x, what came back is ∂L/∂y. So each
-step of gradient descent writes associations from inputs to the backward vectors that should have been there.
+A place is a sequence and a position where a matrix acts, y = W x. So each step of gradient descent writes associations
+from the inputs x to the backward vectors −∂L/∂y.
 
     x¹ = x + W_O1 W_V1 Σ_s a_ts x_s,   a = softmax over s ≤ t of x_t · W_K1 x_s,   x = e_z + p        (layer 2 alike)
     logits = U (x² + W_F x²)
@@ -19,7 +19,7 @@ from engram.values import generator, law
 
 Vectors = Float[Tensor, "A T d"]
 Logits = Float[Tensor, "A T N"]
-Places = dict[str, tuple[Tensor, Tensor]]  # by matrix: what came back and what went in, at each place
+Places = dict[str, tuple[Tensor, Tensor]]  # by matrix: ∂L/∂y and x at each place
 MATRICES = ("E", "P", "U", "W_K1", "W_V1", "W_O1", "W_K2", "W_V2", "W_O2", "W_F")
 
 

@@ -120,7 +120,7 @@ def test_a_stored_transformer_can_be_cut(home: Path) -> None:
     assert not torch.equal(cut.logits, model(tokens).logits)
     assert not cut.attention[0][:, 1][edges].any()
     simplified = Model(Simplified(d=4), Simplified(d=4).init(SHORT.N, SHORT.T, 0))
-    with pytest.raises(EngramError, match=r"^blocked: unknown to Simplified; it takes tokens only"):
+    with pytest.raises(EngramError, match=r"^blocked: unknown to Simplified; it takes only tokens"):
         simplified(tokens, blocked={(1, 1): edges})
     with pytest.raises(EngramError, match=r"^block: unknown to Transformer; allowed: blocked"):
         model(tokens, block={(1, 2): edges})

@@ -164,11 +164,11 @@ BAD = [
     (["run", "birth.joint", "--seeds", "2.4"], "whole number"),
     (["verify", "--scale", "huge"], "the allowed scales are smoke, quick, paper"),
     (["ledger", "--markdown", "--json"], "choose one"),
-    ([*SMOKE, "--set", "task.revision=7"], "no field of a Spec"),
+    ([*SMOKE, "--set", "task.revision=7"], "not a field of a Spec"),
     ([*SMOKE, "--set", "task.corpus=latin.txt"], "not UTF-8"),
     ([*SMOKE, "--set", 'plan.trained=["W_O2", "W_O2"]'], "named twice"),
     (["report", "nothing", "-o", "."], "no run 'nothing'"),
-    (["run", "birth.joint", "--device", "tpu"], "allowed are auto, cuda, mps, cpu"),
+    (["run", "birth.joint", "--device", "tpu"], "allowed: auto, cuda, mps, cpu"),
     (["run", "birth.joint", "--engine", "moon"], "engine local"),
     ([*SMOKE, "--set", "task.K"], "FIELD=VALUE"),
     ([*SMOKE, "--set", "task.kk=3"], "did you mean K?"),
@@ -219,7 +219,7 @@ def test_a_field_that_no_claim_of_the_experiment_fits(home: Path, capsys: pytest
 def test_fields_set_otherwise_end_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Schedules that are all the same, under the labels of five: one run, one figure, and claims."""
     code, out, err = engram(capsys, "run", "birth.fig3", "--scale", "smoke", "--set", "plan.frozen_until={}")
-    assert (code, "not for the ledger" in out) == (0, True)
+    assert (code, "do not enter the ledger" in out) == (0, True)
     assert not any(word in out + err for word in ("Traceback", "please report"))
     assert out.count("record  ") == out.count("figure  ") == 1
     assert all(id in out for id in find("birth.fig3").statements)
@@ -291,7 +291,7 @@ def test_ctrl_c_with_many_runs_keeps_them_all_and_begins_no_other(home: Path, to
     os.killpg(run.pid, signal.SIGINT) if to_all else run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
-    assert "go on with: the same command" in err
+    assert "resume with: the same command" in err
     assert "Traceback" not in err
     assert [(record.folder / "state.safetensors").exists() for record in all_records(home)] == [True, True]
 

@@ -7,7 +7,7 @@ import torch
 from engram.embeddings import directions
 from engram.models import Simplified
 from engram.tasks import Bigram
-from engram.theory.one_step_bigram import class_scores, one_step_recall, recalls, summed_frequencies
+from engram.theory.one_step_bigram import class_scores, one_step_recall, one_step_recalls, summed_frequencies
 
 TASK = Bigram(K=5, T=48)
 
@@ -40,7 +40,9 @@ def test_planted_frequencies_are_recalled_and_unseen_tokens_are_wrong() -> None:
 
 def test_more_batches_contain_the_earlier_ones_whatever_the_width() -> None:
     """Rows up to 2 batches are the first rows up to 4; which tokens were never seen depends on the data alone."""
-    few, more, wide = (list(recalls(n, seed=1, d=d, T=32, sequences=4)) for n, d in ((2, 16), (4, 16), (4, 48)))
+    few, more, wide = (
+        list(one_step_recalls(n, seed=1, d=d, T=32, sequences=4)) for n, d in ((2, 16), (4, 16), (4, 48))
+    )
     assert more[:2] == few
     assert [row["batches"] for row in more] == [1, 2, 4]
     assert [row["unseen"] for row in more] == [row["unseen"] for row in wide]
@@ -52,4 +54,4 @@ def test_the_directions_are_those_of_the_simplified_model() -> None:
     task, w = Bigram(K=5, T=32), Simplified(d=32).init(65, 32, seed=2)
     V = (w["E"] @ w["W_V2"].T).double()
     expected = one_step_recall(class_scores(V, *summed_frequencies(task.sample(2, 0, 32), task.N)))
-    assert next(recalls(1, seed=2, d=32, T=32))["recall"] == expected
+    assert next(one_step_recalls(1, seed=2, d=32, T=32))["recall"] == expected

@@ -66,7 +66,10 @@ def test_only_code_that_makes_numbers_changes_the_identity(mine: Path) -> None:
         ("import nothing_like_this", "cannot be loaded: ModuleNotFoundError"),
         (MINE.read_text().replace('"first": ~again', '"fist": ~again'), "first"),
         (MINE.read_text().replace("% self.L]", "% self.L] + 20"), "must lie in 0"),
-        (MINE.read_text().replace("~again}", "again}").replace("batch=64", 'batch=64, loss="all"'), "one group only"),
+        (
+            MINE.read_text().replace("~again}", "again}").replace("batch=64", 'batch=64, loss="all"'),
+            "exactly one group",
+        ),
     ],
 )
 def test_a_broken_file_says_what_is_wrong(mine: Path, text: str, says: str) -> None:
@@ -82,8 +85,8 @@ CRASHES = {
     ),
     "sample raises": (("        words =", "        1 / 0\n        words ="), "in sample: ZeroDivisionError"),
     "targets too low": (("z[:, 1:]", "0 * z[:, 1:] - 100"), "targets must lie in 0"),
-    "shapes": (("z[:, 1:]", "z[:, 2:]"), "Repeat.sample: targets: wanted"),
-    "floats": (("Batch(z[:, :-1]", "Batch(1.0 * z[:, :-1]"), "Repeat.sample: tokens: wanted"),
+    "shapes": (("z[:, 1:]", "z[:, 2:]"), "Repeat.sample: targets: expected"),
+    "floats": (("Batch(z[:, :-1]", "Batch(1.0 * z[:, :-1]"), "Repeat.sample: tokens: expected"),
     "bad description": (("Simplified(d=64)", "Simplified(D=64)"), "Simplified.D: no such field"),
     "no groups": (('    groups: tuple[str, ...] = ("in_context", "first")\n', ""), "lacks groups"),
 }

@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from engram.laws.fact_construction import of_attention, of_mlp, scores
-from engram.models.fact_construct import attention_only, with_mlp
+from engram.laws.fact_construction import fact_logits, of_attention, of_mlp
+from engram.models.fact_construct import construct_attention_only, construct_with_mlp
 from engram.tasks.facts import Facts
 
 BOOK = Facts(S=8, R=8, D=4).book(0)
 
 
 def test_heads_attend_to_their_member_or_to_eos() -> None:
-    built = attention_only(BOOK, 512, 64, 4, 0)
+    built = construct_attention_only(BOOK, 512, 64, 4, 0)
     tokens = torch.from_numpy(BOOK.sample(0, 0, 20).tokens)
     attention = built.model.forward(built.weights, tokens).attention
     for h, owned in enumerate(built.sets):
@@ -41,6 +41,6 @@ def test_an_mlp_stores_what_heads_copy() -> None:
 
 
 def test_facts_are_read_off_any_noise() -> None:
-    built = with_mlp(BOOK, 256, 64, 2, 4096, 0)
-    first, second = scores(built, BOOK, 0), scores(built, BOOK, 1)
+    built = construct_with_mlp(BOOK, 256, 64, 2, 4096, 0)
+    first, second = fact_logits(built, BOOK, 0), fact_logits(built, BOOK, 1)
     assert torch.allclose(first, second, atol=1e-6)

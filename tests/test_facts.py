@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from engram.errors import EngramError
 from engram.learning import Adam, FreshBatch, Plan, fast_facts, reference
-from engram.learning.fast_facts import apart, flat, measured, trained
+from engram.learning.fast_facts import flatten, measure, take_adam_steps, unflatten
 from engram.models.factual import Factual
 from engram.native import kernel
 from engram.runner.execute import execute
@@ -83,7 +83,7 @@ def test_own_facts_keep_their_names() -> None:
         (("France", "capital", "Paris"), r"row 4 \(France, capital, Paris\): repeats row 1"),
         (("France", "capital", "Lyon"), "row 4 .*: contradicts row 1"),
         (("Spain", "currency", "Paris"), "row 4 .*: 'Paris' answers another relation in row 1"),
-        (("capital", "currency", "yen"), "'capital' is a subject here or there"),
+        (("capital", "currency", "yen"), "'capital' is a subject in one row and a relation in another"),
         (("Spain", "capital", ""), "row 4 .*: has an empty name"),
     ],
 )
@@ -93,11 +93,11 @@ def test_facts_that_make_no_sense_are_refused_by_row(row: tuple[str, str, str], 
 
 
 def test_too_many_answers_and_too_short_prompts_are_refused() -> None:
-    with pytest.raises(ValidationError, match=r"row 2 .*: 'Tokyo' is one answer more than D=1 for 'capital'"):
+    with pytest.raises(ValidationError, match=r"row 2 .*: 'Tokyo' is one answer too many for 'capital', which has D=1"):
         OwnFacts(facts=ROWS, D=1)
     with pytest.raises(ValidationError, match="greater than or equal to 4"):
         Facts(T=3)
-    with pytest.raises(ValidationError, match="there are S·R = 6 pairs only"):
+    with pytest.raises(ValidationError, match="must be at most S·R = 6; got "):
         Facts(S=2, R=3, facts=7)
 
 
@@ -165,9 +165,9 @@ def test_bags_and_counts_give_the_same_gradient(T: int) -> None:
     task = Facts(S=3, R=2, D=3, T=T)
     model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 5}, task, 0, torch.float64)
     by_tokens = fast_facts.gradients(model, w, task.sample(0, 0, 33), "answer", model.trainable)
-    found, gradient = measured(model, w, flat(model, w), task.bags(0, 0, 33), learn=True)
+    found, gradient = measure(model, w, flatten(model, w), task.bags(0, 0, 33), learn=True)
     assert gradient is not None
-    for name, part in apart(model, w, gradient).items():
+    for name, part in unflatten(model, w, gradient).items():
         assert torch.allclose(part, by_tokens.gradients[name], atol=1e-12)
     assert found.loss / 33 == pytest.approx(by_tokens.metrics["loss"])
 
@@ -184,12 +184,12 @@ def test_steps_of_the_kernel_are_those_of_torch() -> None:
         for name, leaf in leaves.items():
             leaf.grad = found.gradients[name]
         optimiser.step()
-    row = flat(model, w)
+    row = flatten(model, w)
     state = [row, torch.zeros_like(row), torch.zeros_like(row)]
     for start, end in ((0, 2), (2, steps)):
         together = Bags.joined(bags[start:end])
-        assert trained(model, w, state, adam, start, together, end - start).steps == end - start
-    for name, part in apart(model, w, row).items():
+        assert take_adam_steps(model, w, state, adam, start, together, end - start).steps == end - start
+    for name, part in unflatten(model, w, row).items():
         assert torch.allclose(part, leaves[name], atol=1e-12), name
 
 
@@ -242,7 +242,7 @@ def test_matrices_of_other_heads_are_refused() -> None:
     task = Facts(S=3, R=2, D=3, T=6)
     model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 0}, task, 0, torch.float32)
     other = model.model_copy(update={"heads": 3})
-    with pytest.raises(EngramError, match=r"W_Q has the shape \(6, 8\); H·d_h = 3·3 and d = 8 ask for \(9, 8\)"):
+    with pytest.raises(EngramError, match=r"W_Q: must have shape \(9, 8\), since H·d_h = 3·3 and d = 8; got \(6, 8\)"):
         other.forward(w, torch.from_numpy(task.sample(0, 0, 2).tokens))
 
 
@@ -250,9 +250,9 @@ def test_a_training_wants_the_answers_of_its_task_and_no_other_loss() -> None:
     task = Facts(S=3, R=2, D=8, T=6)  # 16 answers, 11 tokens
     plan = Plan(optimiser=Adam(lr=0.01), steps=2, batch=4, trained=("W_O",), loss="answer")
     assert Train(task=task, model=Factual(answers=16), plan=plan).steps == 2
-    with pytest.raises(ValidationError, match=r"model.answers: 6, but the task has 16"):
+    with pytest.raises(ValidationError, match=r"model.answers: the task has 16 answers to choose from; got 6"):
         Train(task=task, model=Factual(answers=6), plan=plan)
-    with pytest.raises(ValidationError, match="only the answer is asked for"):
+    with pytest.raises(ValidationError, match="a task of facts needs loss='answer'"):
         Train(task=task, model=Factual(answers=16), plan=plan.model_copy(update={"loss": "all"}))
 
 

@@ -184,7 +184,7 @@ def test_the_path_is_chosen_said_and_can_be_forced(home: Path) -> None:
     assert choose_path("auto", Simplified(), plan.model_copy(update={"trained": ("W_F",)}), "cuda") == "reference"
     with pytest.raises(EngramError, match="--path fast: needs Simplified or Factual on CPU"):
         choose_path("fast", Simplified(), plan, "cpu")
-    with pytest.raises(EngramError, match="allowed are auto, fast, reference"):
+    with pytest.raises(EngramError, match="allowed: auto, fast, reference"):
         choose_path("quick", Simplified(), plan, "cpu")
 
 

@@ -108,7 +108,7 @@ def test_the_command_line_sees_and_edits(at_home: Record, said: Callable[..., tu
     assert code == 0
     assert json.loads(out)["learned"] == 1.0
     assert said("fact", "edit", at_home.id, "Japan", "capital", "Tokyo")[2].startswith(
-        "engram: (Japan, capital) is Tokyo"
+        "engram: (Japan, capital) is already Tokyo"
     )
 
 

@@ -124,8 +124,8 @@ def test_beginning_at_a_stored_step_gives_the_same_numbers(optimiser: SGD | Adam
         if moment.step == 4:
             stored = {name: value.clone() for name, value in moment.state.items()}
     w = weights(model, task) | {k.removeprefix("weights/"): v for k, v in stored.items() if k.startswith("weights/")}
-    moments = {key: value for key, value in stored.items() if not key.startswith("weights/")}
-    for moment in train(task, model, plan, 0, w, gradients, 4, moments):
+    averages = {key: value for key, value in stored.items() if not key.startswith("weights/")}
+    for moment in train(task, model, plan, 0, w, gradients, 4, averages):
         assert moment.metrics == whole[moment.step]
 
 

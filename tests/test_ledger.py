@@ -17,7 +17,7 @@ from engram.claims.ledger import OTHER, PAPERS, TALKS, Entry, Index, missing_spe
 from engram.cli.main import main
 from engram.experiments import find, names
 from engram.records.files import COMMITTED
-from engram.show.claims import STATES, state, tally
+from engram.show.claims import STATES, claim_state, tally
 from engram.show.ledger_markdown import markdown
 from engram.show.ledger_page import page, plot
 
@@ -44,14 +44,14 @@ def test_the_paper_is_the_one_that_the_source_names_first() -> None:
 def test_each_claim_has_one_state_and_says_why() -> None:
     html, text = page(CLAIMS), markdown(CLAIMS)
     said = "agrees disagrees missing stale inconclusive inconclusive"
-    assert [state(claim) for claim in CLAIMS] == said.split()
+    assert [claim_state(claim) for claim in CLAIMS] == said.split()
     assert tally(CLAIMS) == {"agrees": 1, "disagrees": 1, "inconclusive": 2, "stale": 1, "missing": 1}
     for said in ("No record decides", "The record is stale", "Fewer seeds than", "Seeds that diverged: 7"):
         assert html.count(said) == text.count(said) == 1
     for claim in CLAIMS:
-        assert f'id="{claim["id"]}" data-paper="{claim["paper"]}" data-state="{state(claim)}"' in html
+        assert f'id="{claim["id"]}" data-paper="{claim["paper"]}" data-state="{claim_state(claim)}"' in html
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{claim['id']}` |")]
-        assert state(claim) in row.rpartition(" | ")[2]
+        assert claim_state(claim) in row.rpartition(" | ")[2]
 
 
 def test_a_disagreement_is_shown_in_full_with_its_explanation() -> None:

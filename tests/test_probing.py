@@ -52,10 +52,10 @@ INVALID: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
     ({"tests": {"other": Constant(N=66)}}, (), "tests: 'other' must be a frozen task with N=65 and T ≤ 24"),
     ({"tests": {"long": Bigram(K=3, T=25)}}, (), "tests: 'long' must be a frozen task with N=65 and T ≤ 24"),
     ({"tests": {"x": Constant(groups=("all_of_it",))}}, (), "tests.x: unknown 'in_context'; .*allowed: all_of_it, all"),
-    ({"tests": {"x": 3}}, (), "tests.x: int is no task; it lacks N"),
-    ({"tests": {"a.b": Bigram(K=3, T=24)}}, (), "tests: 'a.b' is no name; use letters, digits, _ and -"),
-    ({"tests": {"": Bigram(K=3, T=24)}}, (), "tests: '' is no name"),
-    ({"tests": {"revision": Bigram(K=3, T=24)}}, (), "tests: 'revision' is no name; .*but not class, file"),
+    ({"tests": {"x": 3}}, (), "tests.x: int is not a task: it lacks N"),
+    ({"tests": {"a.b": Bigram(K=3, T=24)}}, (), "tests: 'a.b' is not a name; use letters, digits, _, -"),
+    ({"tests": {"": Bigram(K=3, T=24)}}, (), "tests: '' is not a name"),
+    ({"tests": {"revision": Bigram(K=3, T=24)}}, (), "tests: 'revision' is not a name; .*but not class, file"),
 ]
 
 

@@ -8,7 +8,7 @@ import torch
 
 from engram.laws import orders
 from engram.laws.orders import MEMORIES, ORDERS
-from engram.laws.real_steps import gradient, sharpened, stepped, tables, zeros
+from engram.laws.real_steps import mean_gradient, sharpen, tables, take_real_steps, zeros
 from engram.laws.steps import Embedded, sampled, step_output, step_trigger
 from engram.models import Simplified
 from engram.tasks import Bigram
@@ -24,23 +24,23 @@ def test_from_zero_the_second_keys_wait_for_the_output(task: SecondVisit | Bigra
     """Exactly zero without W_O2, whatever W_K1 is."""
     w = MODEL.init(task.N, task.T, 0)
     w |= {matrix: torch.zeros_like(w[matrix]) for matrix in MEMORIES if matrix not in known}
-    assert bool(gradient(task, MODEL, w, 0, 16, "W_K2").any()) == ("W_O2" in known)
-    assert gradient(task, MODEL, w, 0, 16, "W_O2").any()
-    assert gradient(task, MODEL, w, 0, 16, "W_K1").any()
+    assert bool(mean_gradient(task, MODEL, w, 0, 16, "W_K2").any()) == ("W_O2" in known)
+    assert mean_gradient(task, MODEL, w, 0, 16, "W_O2").any()
+    assert mean_gradient(task, MODEL, w, 0, 16, "W_K1").any()
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=" ".join)
 def test_orders_with_the_output_first_write_all_three(order: tuple[str, ...]) -> None:
-    w = stepped(TASKS[0], MODEL, 0, 32, order, zeros(MODEL.d))
+    w = take_real_steps(TASKS[0], MODEL, 0, 32, order, zeros(MODEL.d))
     assert all(w[name].any() for name in MEMORIES) == (order.index("W_O2") < order.index("W_K2"))
 
 
 def test_sharpness_is_how_far_the_best_stands_above_the_mean() -> None:
     w = MODEL.init(12, 8, 0)
     for name in MEMORIES:
-        table = tables(w | {name: sharpened(w, name, 7.0)})[name]
+        table = tables(w | {name: sharpen(w, name, 7.0)})[name]
         assert float((table.amax(1) - table.mean(1)).mean()) == pytest.approx(7, rel=1e-5)
-        assert not sharpened(w | zeros(MODEL.d), name, 7.0).any()
+        assert not sharpen(w | zeros(MODEL.d), name, 7.0).any()
 
 
 SMALL = SecondVisit(N=8, T=6)
@@ -50,7 +50,7 @@ EMBEDDED, LAW = Embedded.random(SMALL.N, SMALL.T, 24, 0), sampled(SMALL, 0, 0, 2
 @pytest.mark.parametrize("order", ORDERS, ids=" ".join)
 def test_in_the_architecture_of_the_appendix_one_order_writes_all(order: tuple[str, ...]) -> None:
     """From zero each step of a wrong order meets a gradient that is exactly zero until what it needs is there."""
-    w = orders.stepped(EMBEDDED, LAW, order, orders.first_values(24, 0, "zero"))
+    w = orders.take_steps(EMBEDDED, LAW, order, orders.initial_matrices(24, 0, "zero"))
     written = {name for name in MEMORIES if getattr(w, name).any()}
     done: set[str] = set()
     for name in order:
@@ -61,7 +61,7 @@ def test_in_the_architecture_of_the_appendix_one_order_writes_all(order: tuple[s
 def test_the_steps_are_those_of_the_lemmas() -> None:
     """The first two steps in the right order, but for their scale; the appendix gives positions to the values too."""
     tokens_only = replace(EMBEDDED, P=torch.zeros_like(EMBEDDED.P))
-    zero = orders.first_values(24, 0, "zero")
+    zero = orders.initial_matrices(24, 0, "zero")
     W_O2 = step_output(tokens_only, LAW)
     found = -orders.gradient(tokens_only, replace(zero, W_O2=W_O2), LAW, "W_K2")
     assert torch.allclose(found, step_trigger(tokens_only, LAW, W_O2), atol=1e-12)

@@ -17,8 +17,8 @@ from engram.probes.columns import axis, column
 from engram.records import Record
 from engram.records.shelf import all_records
 from engram.runner.execute import execute
+from engram.show.curves import curves, describe
 from engram.show.gallery import NAMES, gallery
-from engram.show.plots import curves, describe
 from engram.show.report import report
 from engram.specs import Train
 from engram.tasks import Bigram

@@ -11,7 +11,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engram.claims.fits import power_law, through_points
+from engram.claims.fits import fit_points, fit_power_law
 from engram.claims.readings import capacity
 from engram.errors import EngramError, Interrupted
 from engram.learning import Adam, FullBatch, fast_stores, stores
@@ -76,7 +76,7 @@ def test_bisection_does_not_grow_for_ever() -> None:
         for _ in range(1000):
             asking.send(True)
 
-    with pytest.raises(EngramError, match="lies before the turn"):
+    with pytest.raises(EngramError, match="the target is not crossed up to size"):
         always_yes()
 
 
@@ -84,7 +84,7 @@ def test_bisection_gives_up_below_one() -> None:
     asking = bisection(1, 4, 1.0)
     next(asking)
     assert [asking.send(False)] == [1]
-    with pytest.raises(EngramError, match="size 1 already lies beyond the turn"):
+    with pytest.raises(EngramError, match="the target is already crossed below size 1"):
         asking.send(False)
 
 
@@ -104,7 +104,7 @@ def test_kernel_trains_like_autograd(N: int, d: int, m: int, M: int, lr: float, 
     plan = FullBatch(optimiser=Adam(lr=lr), steps=10, check_every=3)
     drawn = Association(kind="random", M=M).problem(N, d, seed)
     problem = Problem(drawn.X.double(), drawn.U.double(), drawn.f)
-    (fast,), (slow,) = (path.trained(model, plan, problem, [seed], 2.0, never) for path in (fast_stores, stores))
+    (fast,), (slow,) = (path.train_stores(model, plan, problem, [seed], 2.0, never) for path in (fast_stores, stores))
     assert (fast.accuracy, fast.steps) == pytest.approx((slow.accuracy, slow.steps))
     for name, weights in slow.weights.items():
         scale = max(1.0, float(weights.abs().max()))
@@ -117,10 +117,10 @@ def test_kernel_trains_like_autograd(N: int, d: int, m: int, M: int, lr: float, 
 def test_kernel_survives_huge_scores(model: LinearMap | TwoLayer, lr: float) -> None:
     """Scores beyond the resolution of float are compared rightly; an overflow ends a training, not the process."""
     plan = FullBatch(optimiser=Adam(lr=lr), steps=64, check_every=8)
-    found = fast_stores.trained(model, plan, Association().problem(20, 16, 0), [0], 0.99, never)[0]
+    found = fast_stores.train_stores(model, plan, Association().problem(20, 16, 0), [0], 0.99, never)[0]
     assert 0 <= found.accuracy <= 1
     if lr == 1e9 and isinstance(model, LinearMap):
-        slow = stores.trained(model, plan, Association().problem(20, 16, 0), [0], 0.99, never)[0]
+        slow = stores.train_stores(model, plan, Association().problem(20, 16, 0), [0], 0.99, never)[0]
         assert (found.accuracy, found.steps) == (slow.accuracy, slow.steps)
 
 
@@ -128,7 +128,7 @@ def test_kernel_survives_huge_scores(model: LinearMap | TwoLayer, lr: float) -> 
 def test_kernel_refuses_answers_that_are_not_there() -> None:
     problem = Association().problem(4, 8, 0)
     with pytest.raises(EngramError, match="answers must lie"):
-        fast_stores.trained(LinearMap(d=8), PLAN, Problem(problem.X, problem.U, problem.f + 1), [0], 0.99, never)
+        fast_stores.train_stores(LinearMap(d=8), PLAN, Problem(problem.X, problem.U, problem.f + 1), [0], 0.99, never)
 
 
 @pytest.mark.parametrize("path", [stores, pytest.param(fast_stores, marks=needs_kernel)])
@@ -139,7 +139,7 @@ def test_accuracy_at_the_target_is_not_above_it(path: object) -> None:
     f[0, 0] = 1
     plan = FullBatch(optimiser=Adam(lr=1e-12), steps=1, check_every=1)
     X, U = torch.eye(100)[None], torch.eye(100)[None] * 1.0
-    found = path.trained(Copy(d=100), plan, Problem(X, U, f), [0], 0.99, never)[0]  # type: ignore[attr-defined]
+    found = path.train_stores(Copy(d=100), plan, Problem(X, U, f), [0], 0.99, never)[0]  # type: ignore[attr-defined]
     assert found.accuracy == 0.99
     assert not found.accuracy > 0.99
 
@@ -151,7 +151,7 @@ def test_kernel_stores_what_autograd_stores() -> None:
     for n, passes in ((30, True), (140, False)):
         problem = Association().problem(n, 16, 0)
         for path in (fast_stores, stores):
-            assert (path.trained(LinearMap(d=16), plan, problem, [0], 0.99, never)[0].accuracy > 0.99) == passes
+            assert (path.train_stores(LinearMap(d=16), plan, problem, [0], 0.99, never)[0].accuracy > 0.99) == passes
 
 
 @pytest.mark.parametrize("path", [stores, pytest.param(fast_stores, marks=needs_kernel)])
@@ -159,12 +159,12 @@ def test_slices_and_giving_up(path: object, monkeypatch: pytest.MonkeyPatch) -> 
     """Slices do not change a training; a hopeless one ends at its mark, a good one does not."""
     problem, model = Association().problem(200, 8, 0), LinearMap(d=8)
     hopeless = FullBatch(optimiser=Adam(lr=1000.0), steps=300, check_every=10, hopeless=((50, 0.5), (100, 0.9)))
-    assert path.trained(model, hopeless, problem, [0], 0.99, never)[0].steps == 50  # type: ignore[attr-defined]
+    assert path.train_stores(model, hopeless, problem, [0], 0.99, never)[0].steps == 50  # type: ignore[attr-defined]
     easy = Association().problem(10, 8, 0)
-    whole = path.trained(model, hopeless, easy, [0], 0.99, never)[0]  # type: ignore[attr-defined]
+    whole = path.train_stores(model, hopeless, easy, [0], 0.99, never)[0]  # type: ignore[attr-defined]
     assert whole.accuracy == 1
     monkeypatch.setattr(fast_stores, "WORK_AT_ONCE", 1.0)
-    sliced = path.trained(model, hopeless, easy, [0], 0.99, never)[0]  # type: ignore[attr-defined]
+    sliced = path.train_stores(model, hopeless, easy, [0], 0.99, never)[0]  # type: ignore[attr-defined]
     assert (sliced.steps, sliced.accuracy) == (whole.steps, whole.accuracy)
     assert torch.equal(sliced.weights["W"], whole.weights["W"])
 
@@ -172,8 +172,8 @@ def test_slices_and_giving_up(path: object, monkeypatch: pytest.MonkeyPatch) -> 
 def test_problems_train_alike_alone_and_together() -> None:
     problems = [Association().problem(12, 6, seed) for seed in (0, 1, 2)]
     together = Problem(*(torch.cat([getattr(p, part) for p in problems]) for part in ("X", "U", "f")))
-    alone = [stores.trained(LinearMap(d=6), PLAN, p, [s], 0.99, never)[0] for s, p in enumerate(problems)]
-    for a, b in zip(alone, stores.trained(LinearMap(d=6), PLAN, together, [0, 1, 2], 0.99, never), strict=True):
+    alone = [stores.train_stores(LinearMap(d=6), PLAN, p, [s], 0.99, never)[0] for s, p in enumerate(problems)]
+    for a, b in zip(alone, stores.train_stores(LinearMap(d=6), PLAN, together, [0, 1, 2], 0.99, never), strict=True):
         assert (a.accuracy, a.steps) == (b.accuracy, b.steps)
 
 
@@ -236,7 +236,7 @@ def test_a_seed_is_a_codebook() -> None:
 
 @pytest.mark.parametrize("model", [Outer(d=64), OuterLowRank(d=64, m=64)])
 def test_written_memories_store_a_few_pairs(model: Written) -> None:
-    assert stores.written(model, Association().problem(5, 64, 0, draws=4), 0).accuracy == 1
+    assert stores.write_store(model, Association().problem(5, 64, 0, draws=4), 0).accuracy == 1
 
 
 def test_written_memory_of_orthonormal_keys_is_exact() -> None:
@@ -254,35 +254,35 @@ def test_first_weights_have_the_published_law() -> None:
 
 
 def test_a_power_law_through_single_points_has_the_interval_of_its_residuals() -> None:
-    exact = through_points([(x, 3 * x**2.0) for x in (1.0, 2.0, 4.0, 8.0)])
+    exact = fit_points([(x, 3 * x**2.0) for x in (1.0, 2.0, 4.0, 8.0)])
     assert exact.exponent == pytest.approx(2)
     assert exact.factor == pytest.approx(3)
-    rough = through_points([(x, x * f) for x, f in ((1.0, 1.1), (2.0, 0.9), (4.0, 1.1), (8.0, 0.9))])
+    rough = fit_points([(x, x * f) for x, f in ((1.0, 1.1), (2.0, 0.9), (4.0, 1.1), (8.0, 0.9))])
     assert rough.interval[0] < rough.exponent < rough.interval[1]
     with pytest.raises(EngramError, match="three sizes"):
-        through_points([(1.0, 2.0), (2.0, 3.0), (2.0, 4.0)])
+        fit_points([(1.0, 2.0), (2.0, 3.0), (2.0, 4.0)])
 
 
 def test_power_law_is_recovered() -> None:
     rng = np.random.default_rng(0)
-    exact = power_law({x: [3 * x**2.0] * 4 for x in (1.0, 2.0, 4.0)})
+    exact = fit_power_law({x: [3 * x**2.0] * 4 for x in (1.0, 2.0, 4.0)})
     assert (exact.exponent, exact.factor) == pytest.approx((2, 3))
     assert exact.interval == pytest.approx((2, 2))
-    noisy = power_law({x: list(3 * x**2.0 * np.exp(0.1 * rng.standard_normal(5))) for x in (1.0, 2.0, 4.0, 8.0)})
+    noisy = fit_power_law({x: list(3 * x**2.0 * np.exp(0.1 * rng.standard_normal(5))) for x in (1.0, 2.0, 4.0, 8.0)})
     assert noisy.interval[0] < 2 < noisy.interval[1]
     assert noisy.interval[1] - noisy.interval[0] < 0.2
-    assert power_law({1.0: [1.0], 2.0: [2.0]}).interval == (-np.inf, np.inf)
-    left_out = power_law({1.0: [1.0, 1.1], 2.0: [2.0, 2.2], 4.0: [9.0]})
+    assert fit_power_law({1.0: [1.0], 2.0: [2.0]}).interval == (-np.inf, np.inf)
+    left_out = fit_power_law({1.0: [1.0, 1.1], 2.0: [2.0, 2.2], 4.0: [9.0]})
     assert (left_out.n, left_out.span, left_out.exponent) == (2, (1.0, 2.0), pytest.approx(1))
     with pytest.raises(EngramError, match="two sizes"):
-        power_law({1.0: [1.0, 2.0]})
+        fit_power_law({1.0: [1.0, 2.0]})
 
 
 def test_interval_of_an_exponent_covers_what_it_says() -> None:
     rng, x = np.random.default_rng(1), (1.0, 2.0, 4.0, 8.0)
     hits = 0
     for _ in range(100):
-        low, high = power_law({size: list(size * np.exp(0.1 * rng.standard_normal(5))) for size in x}).interval
+        low, high = fit_power_law({size: list(size * np.exp(0.1 * rng.standard_normal(5))) for size in x}).interval
         hits += low < 1 < high
     assert 88 <= hits <= 100
 
@@ -298,10 +298,10 @@ def test_interval_of_an_exponent_covers_what_it_says() -> None:
         ({"target": 1.0}, "target"),
         ({"votes": 0}, "votes"),
         ({"tolerance": -0.1}, "tolerance"),
-        ({"model": Association()}, "no search tries Association, Association and FullBatch"),
+        ({"model": Association()}, "no search takes Association, Association and FullBatch"),
         (
             {"plan": FullBatch(optimiser=Adam(lr=1.0), steps=4, check_every=1), "model": Outer(d=4)},
-            "no search tries Association, Outer and FullBatch",
+            "no search takes Association, Outer and FullBatch",
         ),
     ],
 )
@@ -325,7 +325,7 @@ def test_search_can_be_stored_and_read() -> None:
 
 def test_wrong_kind_of_record_is_told(home: Path) -> None:
     record = execute(trained_search(), home)
-    with pytest.raises(EngramError, match="no Check"):
+    with pytest.raises(EngramError, match="is not a Check"):
         _ = record.check
     assert Record(record.folder).search == trained_search()
 

@@ -68,5 +68,5 @@ def test_growth_strings_are_counted_by_bell_numbers() -> None:
 
 
 def test_too_long_sequences_are_refused() -> None:
-    with pytest.raises(EngramError, match="at most 12, or sample"):
+    with pytest.raises(EngramError, match="too many patterns to enumerate; use T ≤ 12"):
         SecondVisit(T=13).patterns()

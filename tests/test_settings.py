@@ -49,7 +49,7 @@ def test_a_setting_goes_to_the_specs_that_have_its_field(tiny: Callable[..., Tra
         ("plan.stps", r"^plan\.stps: no such field in Plan; did you mean steps"),
         ("plam.steps", r"^--set plam\.steps: no such field; "),
         ("task.k", r"^task\.k: no such field in Bigram; did you mean K"),
-        ("task.revision", "no field of a Spec"),
+        ("task.revision", "not a field of a Spec"),
     ]:
         with pytest.raises(EngramError, match=says):
             all_with_settings(specs, {setting: 5})

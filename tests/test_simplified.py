@@ -84,7 +84,7 @@ NO_TOKENS: list[tuple[Any, str]] = [
     ([[1, 2], [3]], r"got \[\[1, 2\], \[3\]\]$"),
     ([[[1]]], "whole numbers"),
     ([2**70], "whole numbers"),
-    ([0, 10], r"^a sequence of this model has at most 20 tokens, each in 0 … 9$"),
+    ([0, 10], r"^tokens: a sequence of this model has at most 20 tokens, each in 0 … 9$"),
     ([-1], "each in 0 … 9"),
     ([0] * 21, "at most 20 tokens"),
 ]

@@ -108,7 +108,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"model.blocks.0": "mlp"}, "model.blocks"),
     ({"plan.optimiser": {"lr": 0.1, "lrr": 0.2}}, r"plan\.optimiser\.lrr: no such field in SGD; did you mean lr"),
     ({"plan.optimiser.beta": 0.1}, r"plan\.optimiser\.beta: no such field in SGD; .*allowed: lr, momentum"),
-    ({"tests": {"x": {"K": 3}}}, "tests.x: dict is no task"),
+    ({"tests": {"x": {"K": 3}}}, "tests.x: dict is not a task"),
 ]
 
 
@@ -169,7 +169,7 @@ def test_settings_are_json_or_words() -> None:
 @pytest.mark.parametrize("name", ["a.b", "a b", "", "é", "class", "file", "sha256_of_file", "revision"])
 def test_names_of_tests_are_words(tiny: Callable[..., Train], name: str) -> None:
     """A name becomes a column and a dotted field, and may not be a tag of the JSON."""
-    with pytest.raises(EngramError, match=rf"^tests: {name!r} is no name; use letters, digits, _ and -"):
+    with pytest.raises(EngramError, match=rf"^tests: {name!r} is not a name; use letters, digits, _, -"):
         build(Train, {**dict(tiny()), "tests": {name: Bigram(K=3, T=24)}})
     good = build(Train, {**dict(tiny()), "tests": {"Other_task-2": Bigram(K=3, T=24)}})
     assert decode(json.loads(json.dumps(encode(good)))) == good

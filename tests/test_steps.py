@@ -10,15 +10,15 @@ import torch
 from engram.laws.steps import (
     Embedded,
     accuracy,
-    recalls,
     relabelled,
     sampled,
     scores,
-    sharpened,
+    sharpened_logits,
     step_output,
     step_previous,
     step_trigger,
-    three_steps,
+    table_recalls,
+    take_three_steps,
 )
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.induction import Scores, least_tokens, output_memory, previous_memory, trigger_memory
@@ -43,8 +43,8 @@ def every_sequence(task: SecondVisit) -> Law:
 def test_patterns_give_the_gradient_of_all_sequences(N: int, T: int, pairs: Any) -> None:
     task = SecondVisit(N=N, T=T, pairs=pairs)
     embedded = Embedded.orthonormal(N, T)
-    few = three_steps(embedded, task.patterns(), rate=5.0)
-    every = three_steps(embedded.unnamed(), every_sequence(task), rate=5.0)
+    few = take_three_steps(embedded, task.patterns(), rate=5.0)
+    every = take_three_steps(embedded.unnamed(), every_sequence(task), rate=5.0)
     for name in ("W_O2", "W_K2", "W_K1"):
         assert torch.allclose(getattr(few, name), getattr(every, name), atol=1e-12, rtol=0), name
 
@@ -54,7 +54,7 @@ def test_patterns_give_the_gradient_of_all_sequences(N: int, T: int, pairs: Any)
 def test_closed_forms_are_the_steps(N: int, T: int, pairs: Any) -> None:
     task = SecondVisit(N=N, T=T, pairs=pairs)
     embedded = Embedded.orthonormal(N, T)
-    steps = three_steps(embedded, task.patterns(), SMALL)
+    steps = take_three_steps(embedded, task.patterns(), SMALL)
     found = scores(embedded, steps)
     through_layer_1 = embedded.E @ embedded.Phi1.T @ embedded.W_V2.T @ steps.W_O2.T @ embedded.U.T
     assert_two_numbers(found["W_O2"] / SMALL, output_memory(task)[0])
@@ -74,11 +74,11 @@ def test_three_steps_learn_the_induction_head() -> None:
     """But for a trigger that stands first: position 1 reads itself, so it looks like a successor of the trigger too."""
     task = SecondVisit(N=100, T=7)
     embedded, law = Embedded.orthonormal(task.N, task.T), task.patterns()
-    steps = three_steps(embedded, law)
-    assert recalls(scores(embedded, steps)) == dict.fromkeys(("W_O2", "W_K2", "W_K1", "W_K1.t<T"), 1)
+    steps = take_three_steps(embedded, law)
+    assert table_recalls(scores(embedded, steps)) == dict.fromkeys(("W_O2", "W_K2", "W_K1", "W_K1.t<T"), 1)
     first = law.tokens[:, 0] == law.tokens[:, -1]
     assert accuracy(embedded, steps, law.where(~first), sharpness=100) > 1 - 1e-9
-    logits = sharpened(embedded, steps, law.tokens[first], sharpness=100)
+    logits = sharpened_logits(embedded, steps, law.tokens[first], sharpness=100)
     assert torch.allclose(logits[:, 0], logits[:, 1], atol=1e-9 * float(logits.max()))  # q is 0 and o is 1
 
 
@@ -86,7 +86,7 @@ def test_samples_come_near_the_population() -> None:
     """The mean of 100 samples lies within 4 standard errors of each entry; what was written before is exact."""
     task = SecondVisit(N=12, T=6)
     embedded = Embedded.orthonormal(task.N, task.T)
-    exact = three_steps(embedded, task.patterns())
+    exact = take_three_steps(embedded, task.patterns())
     laws = [sampled(task, 0, step, 1000) for step in range(100)]
     steps = {
         "W_O2": [step_output(embedded.unnamed(), law) for law in laws],

@@ -16,7 +16,7 @@ from engram.memory import Linear
 from engram.memory.stored import Labels, Stored
 from engram.models import Layer, Model, Simplified, Transformer
 from engram.models.construct import plant
-from engram.models.fact_construct import with_mlp
+from engram.models.fact_construct import construct_with_mlp
 from engram.models.fact_heads import LinearHead, SoftmaxHead
 from engram.models.factual import Factual
 from engram.models.memories import heads_of, memories_of
@@ -77,7 +77,7 @@ def test_heads_are_what_a_model_says() -> None:
 def test_the_facts_of_a_construction_are_recalled_by_its_matrix() -> None:
     """The MLP of Theorem 4 stores facts: asked with prompts without noise, W_F alone recalls them all."""
     task = Facts(S=4, R=4, D=2)
-    built = with_mlp(task.book(0), d=256, d_h=64, members=2, m=4096, seed=0)
+    built = construct_with_mlp(task.book(0), d=256, d_h=64, members=2, m=4096, seed=0)
     W_F = by_name(built.model, built.weights, task)["W_F"]
     assert W_F.recall() == 1.0
     assert len(W_F.labels.rows) == 16

@@ -22,28 +22,28 @@ law = settings(deadline=None, max_examples=25)
 @law
 @given(A=sizes, M=sizes, d=sizes, seed=seeds)
 def test_closed_forms_are_the_gradients(A: int, M: int, d: int, seed: int) -> None:
-    (row,) = lemmas.closed_forms(1, seed, A=A, M=M, d=d)
+    (row,) = lemmas.matrix_closed_forms(1, seed, A=A, M=M, d=d)
     assert max(row.values()) < 1e-10
 
 
 @law
 @given(N=sizes, M=sizes, d=sizes, seed=seeds)
 def test_lemma_2_on_single_tokens_is_lemma_1(N: int, M: int, d: int, seed: int) -> None:
-    problem = lemmas.problem(N, M, d, seed, 0)
+    problem = lemmas.matrix_problem(N, M, d, seed, 0)
     torch.testing.assert_close(lemmas.lemma1_gradient(*problem), lemmas.lemma2_gradient(*problem), rtol=0, atol=1e-12)
 
 
 @law
 @given(N=st.integers(1, 5), M=st.integers(1, 5), seed=seeds)
 def test_descent_stays_in_the_span(N: int, M: int, seed: int) -> None:
-    for row in lemmas.span(2, seed, N=N, M=M, d=8, steps=5):  # without and with weight decay
+    for row in lemmas.descent_span(2, seed, N=N, M=M, d=8, steps=5):  # without and with weight decay
         assert row["distance"] < 1e-10 < row["distance.W0"]
 
 
 @law
 @given(N=st.integers(1, 4), M=st.integers(1, 4), seed=seeds)
 def test_distance_to_span_is_zero_on_outer_products_only(N: int, M: int, seed: int) -> None:
-    W, E, U, alpha = lemmas.problem(N, M, 6, seed, 0)
+    W, E, U, alpha = lemmas.matrix_problem(N, M, 6, seed, 0)
     inside = U.T @ alpha.T @ E
     assert lemmas.distance_to_span(inside, E, U) < 1e-10
     assert lemmas.distance_to_span(inside + W, E, U) == pytest.approx(lemmas.distance_to_span(W, E, U), abs=1e-8)
@@ -156,7 +156,7 @@ def test_certified_levels_keep_every_margin_within_a_half(seed: int) -> None:
 
 def test_too_many_pairs_are_refused() -> None:
     with pytest.raises(EngramError, match=r"^N: .* d=8"):
-        list(precision.bits(100, 0, smallest=8, largest=8, load=0.9))
+        list(precision.bits_needed(100, 0, smallest=8, largest=8, load=0.9))
 
 
 @law

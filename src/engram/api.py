@@ -20,7 +20,7 @@ from engram.engines.local import Local, choose_device, cores
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
 from engram.facts.ask import Asked, history
-from engram.facts.edit import Edit, edit
+from engram.facts.edit import FactEdit, edit
 from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
 from engram.records import Record
@@ -38,13 +38,13 @@ Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
 
 @contextmanager
 def unwatched(specs: Sequence[Spec]) -> Iterator[OnRow]:
-    """Nobody looks while it runs."""
+    """Nothing is shown while it runs."""
     yield lambda spec, row: None
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment came to; `claims` are the dicts that --json prints."""
+    """The outcome of an experiment; `claims` are the dicts that --json prints."""
 
     experiment: Experiment
     scale: Scale
@@ -67,7 +67,7 @@ class Result:
 
 
 def load(name: str) -> Record:
-    """A run of the home by its id, a part of it, `last`, or the path of its folder; or a committed one by its id."""
+    """The record of a run by its id, a unique part of it, `last`, or its folder; or a committed record by its id."""
     try:
         return load_own(name)
     except EngramError:
@@ -78,7 +78,7 @@ def load(name: str) -> Record:
 
 
 def load_own(name: str) -> Record:
-    """The same without committed records: what may be changed."""
+    """The same without committed records, which may not be changed."""
     path = Path(name).resolve()
     return Record(path) if (path / "spec.json").exists() else find(name, home())
 
@@ -92,14 +92,22 @@ def run(
     watch: Watch = unwatched,
     path: str = "auto",
 ) -> Result:
-    """Run an experiment (or a user's file): finished records are reused, part-done ones resumed."""
+    """Run an experiment, or a user's file; finished records are reused, unfinished ones resumed.
+
+    name        as in `engram list`, or a path such as ./mine.py
+    scale       smoke, quick or paper
+    seeds       how many, from 0 on, or which
+    settings    fields to override, as in {"task.K": 3}
+    device      auto, cpu, cuda or mps
+    path        how gradients are computed: auto, fast or reference
+    """
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size = known_scale(scale)
     labelled = labelled_specs(experiment, size, seeds, settings)
     records = run_specs(unique(labelled), device, watch, path)
     runs = Runs.of(labelled, {record.id: record for record in records}, size)
-    told = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
-    claims, figures, notes = _read_off(experiment, runs, settings) if not told else _relabelled(runs, told)
+    apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
+    claims, figures, notes = _read_off(experiment, runs, settings) if not apart else _relabelled(runs, apart)
     stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
     names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
     paths = save_figures(dict(zip(names, figures, strict=True)))
@@ -110,10 +118,10 @@ def run(
 def labelled_specs(
     experiment: Experiment, scale: Scale, seeds: int | Iterable[int], settings: dict[str, Any]
 ) -> Labelled:
-    """The Specs of an experiment with some fields set otherwise, each in the Specs that have it; labels stay."""
+    """The Specs of an experiment with some fields overridden, each in the Specs that have it; labels stay."""
     chosen = list(range(seeds) if isinstance(seeds, int) else seeds)
     if not chosen:
-        raise EngramError("--seeds: at least one seed is needed")
+        raise EngramError("--seeds: at least one seed is needed; got none")
     labelled = experiment.labelled(scale, chosen)
     changed = iter(all_with_settings([spec for specs in labelled.values() for spec in specs], settings))
     return {label: list(islice(changed, len(specs))) for label, specs in labelled.items()}
@@ -122,10 +130,7 @@ def labelled_specs(
 def run_specs(
     specs: Sequence[Spec], device: str = "auto", watch: Watch = unwatched, path: str = "auto"
 ) -> list[Record]:
-    """The records of Specs, of one experiment or of many: as many at a time as there are cores.
-
-    One that fails does not stop the others; `Failed` names it when they are done.
-    """
+    """The records of Specs, as many at a time as there are cores; one that fails does not stop the others."""
     chosen, _ = choose_device(device)
     with watch(specs) as on_row:
         return Local(home(), chosen, path).run(specs, on_row).all_records()
@@ -134,7 +139,7 @@ def run_specs(
 def _read_off(
     experiment: Experiment, runs: Runs, settings: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
-    """Claims and figures. With fields set otherwise an experiment's own may not apply: then plain curves, and why."""
+    """Claims and figures. With fields overridden the experiment's own may not apply: then plain curves, and why."""
     claims, figure, notes = [], None, []
     does_not_apply = (EngramError,) if settings else ()
     try:
@@ -148,15 +153,15 @@ def _read_off(
     return claims, _plain_curves(runs.records) if figure is None else [figure], notes
 
 
-def _relabelled(runs: Runs, told: Sequence[str]) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
+def _relabelled(runs: Runs, apart: Sequence[str]) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
     """Claims and figure speak of runs by their labels; where labels no longer say what was run, there are none."""
-    one = f"{', '.join(told)} tells the runs of this experiment apart, and has been set to one value for all of them"
+    one = f"{', '.join(apart)} tells the runs of this experiment apart, but was set to one value for all of them"
     return [], _plain_curves(runs.records), [f"The experiment's claims and figure do not apply: {one}."]
 
 
 def _plain_curves(records: Sequence[Record]) -> list[Any]:
     """A figure for each kind of training: those that differ in their seed only."""
-    from engram.show.plots import curves
+    from engram.show.curves import curves
 
     kinds: dict[str, list[Record]] = {}
     for record in records:
@@ -248,7 +253,7 @@ def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unw
 
 def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
     """What a run believed of a fact at its stored steps, and the figure of it."""
-    from engram.show.stages import one_fact
+    from engram.show.fact_stages import one_fact
 
     asked = Asked.of(load(run), subject, relation)
     beliefs = history(asked)
@@ -257,7 +262,7 @@ def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[i
     return asked, beliefs, [path for path in figures if path.suffix == ".png"]
 
 
-def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, Edit]:
+def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, FactEdit]:
     """Rewrite one fact of a trained model, and see what else moved; the record stays as it is."""
     asked = Asked.of(load(run), subject, relation)
     return asked, edit(asked, answer)
@@ -269,7 +274,7 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
     To the byte where versions, machine and threads are those of the record; else to 0.1 %.
     """
     if steps < 1:
-        raise EngramError(f"--steps {steps}: at least one step must be compared")
+        raise EngramError(f"--steps: must be at least 1; got {steps}")
     spec, sealed = record.spec, record.ended is not None  # reading them verifies the name and the digest
     for step in record.snapshot_steps:
         record.tensors(f"snapshots/{step:06d}.safetensors")
@@ -279,13 +284,13 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
     path = "reference" if then["path"] == "reference" else path_of(spec)
     same = _what_rounds(environment("cpu", path)) == _what_rounds(then)
     mismatch = first_mismatch(record, islice(fresh_rows(spec, path), compared), to_the_byte=same)
-    how = "to the byte" if same else "to 0.1 % (other versions, machine or threads than the record's)"
-    seal = "digest holds" if sealed else "not finished, so without digest"
-    message = f"{seal}; {compared} rows computed again agree {how}"
+    how = "to the byte" if same else "to 0.1 % (the versions, machine or threads are not those of the record)"
+    seal = "the digest matches" if sealed else "not finished, so there is no digest"
+    message = f"{seal}; {compared} recomputed rows agree {how}"
     if mismatch:
         message = f"differs at step {mismatch.step}, {mismatch.column}: stored {mismatch.stored}, now {mismatch.again}"
     if not compared:
-        message = "holds no rows: nothing to compare"
+        message = "there are no rows to compare"
     ok = mismatch is None and compared > 0
     return {"ok": ok, "record": record.id, "compared": compared, "message": f"{record.id}: {message}"}
 

@@ -27,7 +27,7 @@ def directions(
     signs        entries ±1
     """
     if law not in LAWS:
-        raise EngramError(f"embeddings: no law {law!r}; {did_you_mean(law, LAWS)}allowed: {', '.join(LAWS)}")
+        raise EngramError(f"embeddings: unknown law {law!r}; {did_you_mean(law, LAWS)}allowed: {', '.join(LAWS)}")
     rng = generator(seed, f"init.{name}")
     real = np.float64 if dtype == torch.float64 else np.float32
     if law == "uniform/d":

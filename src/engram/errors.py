@@ -6,7 +6,7 @@ from traceback import walk_tb
 
 
 class EngramError(Exception):
-    """Bad input or a broken record, told in one line that ends with a remedy. Exit code 2."""
+    """Bad input or a broken record, explained in one line that ends with a remedy. Exit code 2."""
 
 
 class Interrupted(Exception):
@@ -15,12 +15,12 @@ class Interrupted(Exception):
     def __init__(self, runs: list[str], step: int | None = None):
         where = f" at step {step}" if step is not None else ""
         how = f"engram runs resume {runs[0]}" if len(runs) == 1 else "the same command"
-        super().__init__(f"stopped{where} and saved; go on with: {how}")
+        super().__init__(f"stopped{where} and saved; resume with: {how}")
         self.runs, self.step = runs, step
 
 
 def did_you_mean(given: str, allowed: Iterable[str]) -> str:
-    """'did you mean X? ' for the nearest allowed name, capitals aside; nothing if none is near."""
+    """'did you mean X? ' for the nearest allowed name, ignoring case; nothing if none is near."""
     by_lower = {name.lower(): name for name in allowed}
     near = get_close_matches(given.lower(), by_lower, n=1, cutoff=0.5)
     return f"did you mean {by_lower[near[0]]}? " if near else ""
@@ -28,15 +28,15 @@ def did_you_mean(given: str, allowed: Iterable[str]) -> str:
 
 def explain_crash(error: BaseException) -> str:
     """Any exception in one line: our own as it is, one from a user's file with its place, others as what they are."""
-    told = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     if isinstance(error, EngramError):
-        return told
+        return message
     if isinstance(error, MemoryError):
         return "not enough memory; lower plan.batch, task.T or model.d"
     if isinstance(error, OSError) and error.filename:
         return f"cannot use {error.filename} ({error.strerror}); check it, or set ENGRAM_HOME to another folder"
     for frame, line in reversed(list(walk_tb(error.__traceback__))):
-        if "__content__" in frame.f_globals:  # a user's file: see records/encode.py
+        if "__content__" in frame.f_globals:  # a user's file: see specs/encode.py
             place = f"{frame.f_globals['__file_name__']}, line {line}, in {frame.f_code.co_name}"
-            return f"{place}: {type(error).__name__}: {told}"
-    return f"unexpected {type(error).__name__}: {told}; please report it with the output of --debug"
+            return f"{place}: {type(error).__name__}: {message}"
+    return f"unexpected {type(error).__name__}: {message}; please report it with the output of --debug"

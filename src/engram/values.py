@@ -25,8 +25,8 @@ class Value(BaseModel):
     `name` is what records call the class. It never changes, wherever the file is moved and whatever the class is called
     in Python: class Bigram(Value, name="tasks.bigram.Bigram"). A class in a user's own file needs none.
 
-    Bump `revision` when the same fields come to mean other numbers: older records turn stale.
-    Fields named in `unhashed` say where something lies, not what it is.
+    Raise `revision` when the same fields come to give other numbers: older records become stale.
+    Fields named in `unhashed` are not part of the identity: they say where something lies, not what it is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -87,13 +87,13 @@ def import_rooms() -> None:
 
 @lru_cache
 def import_room(room: str) -> None:
-    """Imports every module of a room: whoever adds a file to it need not list it anywhere."""
+    """Imports every module of a room, so that a new file need not be listed anywhere."""
     package = importlib.import_module(f"engram.{room}")
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
 
 
 def generator(seed: int, purpose: str, step: int = 0) -> np.random.Generator:
-    """The stream of (seed, purpose, step): no other draw, worker or restart can shift it."""
+    """The random stream of (seed, purpose, step), a Philox generator: no other draw, worker or restart can shift it."""
     key, counter = [seed, crc32(purpose.encode())], [0, 0, step, 0]
     return np.random.Generator(np.random.Philox(key=key, counter=counter))

@@ -41,7 +41,7 @@ def sample_in_pool(pool: ProcessPoolExecutor, processes: int, task: Bigram, sequ
 
 
 def dense_step(model: Simplified, w: Weights, optimiser: torch.optim.Optimizer, batch: Batch, loss: str) -> float:
-    """Forward on all sequences at once, autograd, update. Only trained matrices ask for gradients."""
+    """Forward on all sequences at once, autograd, update. Only trained matrices require gradients."""
     tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
     read = torch.ones_like(tokens, dtype=torch.bool) if loss == "all" else torch.from_numpy(batch.groups[loss])
     x = w["E"][tokens] + w["P"][: tokens.shape[1]]

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 from engram.bench.lines import Benchmark, best
 from engram.errors import EngramError
 from engram.learning import Adam
-from engram.learning.fast_facts import applies, flat, trained
+from engram.learning.fast_facts import applies, flatten, take_adam_steps
 from engram.models.factual import Factual
 from engram.tasks.book import Bags
 from engram.tasks.facts import Facts
@@ -42,13 +42,13 @@ def baseline_gflop() -> float:
 def ours() -> Callable[[], None]:
     """Some steps together, as a search takes them."""
     w, count = MODEL.init(TASK.N, TASK.T, 0), iter(range(10**9))
-    row = flat(MODEL, w)
+    row = flatten(MODEL, w)
     state = [row, torch.zeros_like(row), torch.zeros_like(row)]
 
     def some_steps() -> None:
         numbers = [next(count) for _ in range(TOGETHER)]
         bags = Bags.joined([TASK.bags(0, step, BATCH) for step in numbers])
-        trained(MODEL, w, state, ADAM, numbers[0], bags, TOGETHER)
+        take_adam_steps(MODEL, w, state, ADAM, numbers[0], bags, TOGETHER)
 
     return some_steps
 

@@ -75,7 +75,7 @@ def _pace(home: Path) -> float:
 
 
 def _clock(home: Path, rows: int) -> list[float]:
-    """Once there are so many."""
+    """The seconds of all rows, once there are this many."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         lines = [line for path in home.glob("*/timing.jsonl") for line in path.read_text().splitlines(keepends=True)]
@@ -83,9 +83,9 @@ def _clock(home: Path, rows: int) -> list[float]:
         if len(whole) >= rows:
             return [json.loads(line)["seconds"] for line in whole]
         if any(home.glob("*/digest.json")):
-            raise EngramError("bench lab.slowdown: the run was over before it was measured")
+            raise EngramError("bench lab.slowdown: the run ended before it was measured")
         time.sleep(0.1)
-    raise EngramError(f"bench lab.slowdown: the run has not come to step {rows} in {PATIENCE} s")
+    raise EngramError(f"bench lab.slowdown: the run did not reach step {rows} within {PATIENCE} s")
 
 
 @contextmanager
@@ -122,8 +122,8 @@ def _say(ws: ClientConnection, **message: Any) -> None:
 def _hear(ws: ClientConnection, kind: str) -> dict[str, Any]:
     while True:
         message = ws.recv()
-        if isinstance(message, str) and (told := json.loads(message))["t"] == kind:
-            return told
+        if isinstance(message, str) and (heard := json.loads(message))["t"] == kind:
+            return heard
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def _opened(url: str) -> Iterator[Any]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        raise EngramError("bench lab: a browser is driven by playwright; pip install '.[dev]'") from None
+        raise EngramError("bench lab: driving a browser needs playwright; pip install '.[dev]'") from None
     if _browser() is None:
         raise EngramError("bench lab: no Chromium on this machine; `make test` installs one where it can")
     with sync_playwright() as playwright:

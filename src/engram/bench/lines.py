@@ -41,7 +41,7 @@ def best(work: Callable[[], object], times: int) -> float:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """So many threads of torch inside, as many as before outside."""
+    """Use this many threads of torch inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

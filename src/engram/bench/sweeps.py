@@ -30,10 +30,8 @@ def linear(bench: object) -> Iterator[Benchmark]:
     plain = sum(seconds for seconds, _ in timed)
     given_up = [row["steps"] for of in rows for row in of]
     alike = sum(t * min(1, ours_took / steps) for (t, steps), ours_took in zip(timed, given_up, strict=True)) / cores()
-    about = (
-        f"{len(timed)} trainings of seed 0, d = 8, 16, 32, 45; ours: {path} path, {cores()} cores; baseline: autograd"
-    )
-    about += f" autograd and Adam, one training after another, {used} thread(s), the faster choice"
+    about = f"{len(timed)} trainings of seed 0, d = 8, 16, 32, 45; ours: {path} path, {cores()} cores; baseline: "
+    about += f"autograd and Adam, one training after another, {used} thread(s), the faster choice"
     yield Benchmark("sweep.linear", ours, "s", plain, plain / ours, about=about)
     about = "the same, if the baseline gave up the same hopeless trainings and ran on all cores at once"
     yield Benchmark("sweep.linear.alike", ours, "s", alike, alike / ours, about=about)

@@ -13,7 +13,11 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Measure:
-    """A number, its 95 % interval, and the open band it must lie in; docs/log names bands set after a look."""
+    """A measured number with its 95 % interval, and the open band (low, high) that it must lie in.
+
+    n            number of seeds
+    exact_law    the number does not vary with the seed
+    """
 
     name: str
     low: float
@@ -25,12 +29,12 @@ class Measure:
 
     @classmethod
     def over_seeds(cls, name: str, values: Sequence[float], low: float = -inf, high: float = inf) -> "Measure":
-        """Mean over seeds with its t interval; one seed alone has no interval."""
+        """The mean over seeds with its t interval; a single seed has no interval."""
         return cls(name, low, high, float(np.mean(values)), t_interval(values), len(values))
 
     @classmethod
     def exact(cls, name: str, error: float, tolerance: float) -> "Measure":
-        """An exact law: the error is its own interval."""
+        """The error of an exact law, which must lie within ± tolerance; it is its own interval."""
         return cls(name, -tolerance, tolerance, error, (error, error), 1, exact_law=True)
 
     @property
@@ -40,7 +44,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, where it stands, and the measures that must all lie in their bands."""
+    """A sentence, its source, and the measures that must all lie in their bands."""
 
     id: str
     statement: str
@@ -49,7 +53,7 @@ class Claim:
 
     @property
     def deciding(self) -> Measure:
-        """The measure that the verdict hangs on: the worst, the first of equals."""
+        """The measure that decides the verdict: the worst, or the first of equals."""
         order: list[Verdict] = ["disagrees", "inconclusive", "agrees"]
         return min(self.measures, key=lambda measure: order.index(measure.verdict))
 
@@ -59,7 +63,7 @@ class Claim:
 
     @property
     def n(self) -> int:
-        """Fewest seeds of any measure that varies with the seed; one if none does."""
+        """The smallest number of seeds of any measure that varies with the seed; 1 if none does."""
         return min((measure.n for measure in self.measures if not measure.exact_law), default=1)
 
     def has_seeds(self, least: int) -> bool:
@@ -68,7 +72,7 @@ class Claim:
 
 
 def decide(band: Interval, interval: Interval) -> Verdict:
-    """Interval inside the open band: agrees. Outside it: disagrees. Across its edge, or unknown: inconclusive."""
+    """agrees: the interval is inside the open band; disagrees: outside it; inconclusive: across an edge, or unknown."""
     (low, high), (a, b) = band, interval
     if isnan(a) or isnan(b):
         return "inconclusive"
@@ -78,7 +82,7 @@ def decide(band: Interval, interval: Interval) -> Verdict:
 
 
 def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    """mean ± t · s/√n; without bounds for n = 1."""
+    """mean ± t s/√n, the interval of the t distribution; unbounded for n = 1."""
     if len(values) < 2:
         return (-inf, inf)
     from scipy.stats import t  # slow to import, and needed only here

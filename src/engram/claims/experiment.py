@@ -31,7 +31,7 @@ def known_scale(word: str) -> Scale:
 class Runs(dict[Any, list[Record]]):
     """The records of an experiment, under the labels that its file gave their Specs, seeds in order.
 
-    `scale` is the scale at which the Specs were asked for.
+    `scale` is the scale of the Specs.
     """
 
     def __init__(self, records: Mapping[Any, list[Record]], scale: Scale):
@@ -91,7 +91,7 @@ class Experiment:
         return getattr(self.module, "SOURCE", None)
 
     def least_seeds(self, scale: Scale) -> int:
-        """Seeds that a verdict needs; an experiment of long trainings may ask for fewer (SEEDS in its file)."""
+        """Seeds that a verdict needs; an experiment with long trainings may need fewer (SEEDS in its file)."""
         return getattr(self.module, "SEEDS", {}).get(scale, LEAST_SEEDS[scale])
 
     def labelled(self, scale: Scale, seeds: Iterable[int]) -> Labelled:

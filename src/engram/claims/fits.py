@@ -25,7 +25,7 @@ class Power:
         return Measure(name, low, high, self.exponent, self.interval, self.n)
 
 
-def power_law(measured: Mapping[float, Sequence[float]]) -> Power:
+def fit_power_law(measured: Mapping[float, Sequence[float]]) -> Power:
     """Least squares in logarithms through the means over seeds at each size.
 
     A size with one seed, where others have more, is left out: its error is not known.
@@ -33,7 +33,7 @@ def power_law(measured: Mapping[float, Sequence[float]]) -> Power:
     least = min(2, max(map(len, measured.values()), default=0))
     whole = {x: np.log(values) for x, values in measured.items() if len(values) >= least}
     if len(whole) < 2:
-        raise EngramError(f"an exponent needs two sizes with equally many seeds; got {len(whole)}")
+        raise EngramError(f"an exponent needs at least two sizes with equally many seeds; got {len(whole)}")
     x, logs = np.log(list(whole)), list(whole.values())
     slope, offset = np.polyfit(x, [values.mean() for values in logs], 1)
     interval = _interval(float(slope), x, logs)
@@ -64,13 +64,13 @@ def _interval(slope: float, x: Float[np.ndarray, " sizes"], logs: Sequence[np.nd
     return slope - half, slope + half
 
 
-def through_points(points: Sequence[tuple[float, float]]) -> Power:
+def fit_points(points: Sequence[tuple[float, float]]) -> Power:
     """Least squares in logarithms through single points; the interval is that of the residuals (t, n − 2)."""
     from scipy.stats import t
 
     x, y = np.log(np.array(points, dtype=float)).T
     if len(set(x)) < 3:
-        raise EngramError(f"an exponent from single points needs three sizes; got {len(set(x))}")
+        raise EngramError(f"an exponent from single points needs at least three sizes; got {len(set(x))}")
     slope, offset = np.polyfit(x, y, 1)
     spread = np.sum((y - slope * x - offset) ** 2) / (len(x) - 2) / np.sum((x - x.mean()) ** 2)
     half = float(t.ppf(0.975, len(x) - 2) * sqrt(spread))

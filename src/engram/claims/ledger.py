@@ -53,7 +53,7 @@ class Entry:
     claim: Claim | None = None
     stale: bool = False
     diverged: tuple[int, ...] = ()  # seeds whose run ended before its time: they may not silently leave the mean
-    settings: dict[str, Any] = field(default_factory=dict)  # fields set otherwise than the experiment does
+    settings: dict[str, Any] = field(default_factory=dict)  # fields that override those of the experiment
 
     @property
     def verdict(self) -> str:

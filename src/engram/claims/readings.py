@@ -31,7 +31,7 @@ def fallen(record: Record, column: str, share: float, floor: float, width: int =
 
 
 def highest(record: Record, column: str, until: int, width: int = 30) -> float:
-    """The largest mean over `width` values up to and with a step."""
+    """The largest mean over `width` values up to and including a step."""
     steps, values = record.curve(column)
     return float(_running_mean(values[steps <= until], width).max())
 
@@ -55,13 +55,13 @@ def mean_between(record: Record, column: str, begin: float, end: float) -> float
 
 
 def value_at(record: Record, column: str, step: int) -> float:
-    """The last value measured up to and with a step."""
+    """The last value measured up to and including a step."""
     steps, values = record.curve(column)
     return float(values[steps <= step][-1])
 
 
 def late_mean(record: Record, column: str, step: int, width: int = 30) -> float:
-    """Mean over the last `width` steps up to and with `step`, which must have been measured."""
+    """Mean over the last `width` steps up to and including `step`, which must have been measured."""
     steps, values = record.curve(column)
     if step not in steps:
         raise EngramError(

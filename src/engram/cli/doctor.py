@@ -12,7 +12,7 @@ OPTIONAL = {"hf": "transformers", "ray": "ray", "tl": "transformer_lens"}
 
 
 def findings() -> list[dict[str, str]]:
-    """One line a finding: what, found, and what to do if something is amiss."""
+    """What was looked for and what was found, with what to do if something is amiss."""
     from engram.engines.local import choose_device, cores
     from engram.native import kernel
     from engram.records.files import home

@@ -1,4 +1,4 @@
-"""`engram fact`: learn facts of one's own, see one being learned, rewrite one."""
+"""`engram fact`: learn your own facts, see one being learned, rewrite one."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from engram.cli.output import WholeNumber, answer, near, print_table, watched
 
 fact = App(
     name="fact",
-    help="Facts of your own: learn them from a CSV file, see one being learned, rewrite one.",
+    help="Your own facts: learn them from a CSV file, see one being learned, rewrite one.",
     default_parameter=Parameter(negative=""),
 )
 
@@ -30,7 +30,7 @@ def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json:
 
 @fact.command
 def see(run: str, subject: str, relation: str, *, json: bool = False) -> int:
-    """What a run believed of a fact over its training: no idea, the right relation, the right answer."""
+    """Show what a run believed about a fact during training: no idea, the right relation, the right answer."""
     from engram.api import see_fact
 
     asked, beliefs, figures = see_fact(run, subject, relation)
@@ -53,7 +53,7 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> int:
 
 @fact.command
 def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = False) -> int:
-    """Rewrite one fact by a rank-one change of one matrix, and tell which other facts moved. The run is not changed."""
+    """Rewrite one fact by a rank-one change of a matrix and count the other facts that change; the run is kept."""
     from engram.api import edit_fact
     from engram.cli import output as voice
 
@@ -62,6 +62,6 @@ def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = Fal
     if json:
         voice.answer({"matrix": found.matrix, "learned": found.learned, "moved": found.moved, "changed": rows})
         return 0
-    print(f"({subject}, {relation}): {asked.answer} → {answer}, by one rank in {found.matrix}")
-    print(f"answered so in {found.learned:.0%} of fresh prompts; others moved by {found.moved:.4f} (total variation)")
+    print(f"({subject}, {relation}): {asked.answer} → {answer}, by a rank-one change of {found.matrix}")
+    print(f"new answer in {found.learned:.0%} of fresh prompts; others moved by {found.moved:.4f} (total variation)")
     return print_table("changed", rows, json)

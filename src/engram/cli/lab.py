@@ -18,20 +18,20 @@ def lab(
     stop: bool = False,
     json: bool = False,
 ) -> int:
-    """A page on which training is watched, stopped, steered and forked.
+    """Open a page on which training is watched, stopped, steered and forked.
 
     Parameters
     ----------
     run
         The run to show first.
     port
-        A port of this machine; any free one unless given.
+        A port of this machine; by default any free one.
     host
-        Another address than this machine's own makes the lab visible to others.
+        An address other than this machine's own makes the lab visible to others.
     no_browser
         Only print the URL.
     stop
-        Stop the training that goes on without a page: it is saved and can be resumed.
+        Stop the training that runs in the background: it is saved and can be resumed.
     """
     from engram.api import load_own
     from engram.records.files import home
@@ -75,7 +75,7 @@ def open_lab(
     serve(made, host, chosen)
     now = Mailbox(home).status()
     if now["state"] == "running":
-        say(f"run {now['run']} goes on; see it again with: engram lab; stop it with: engram lab --stop")
+        say(f"run {now['run']} is still running; watch it with: engram lab; stop it with: engram lab --stop")
     return 0
 
 
@@ -97,12 +97,12 @@ def _stop(home: Path, json: bool) -> int:
 
 
 def replay(run: str, *, check: bool = False, json: bool = False) -> int:
-    """What was done to a run; with --check the whole run is computed again. Exit code 1 if a row differs.
+    """Show what was done to a run; --check recomputes the whole run. Exit code 1 if a row differs.
 
     Parameters
     ----------
     check
-        Compute every row again from the beginning, with every intervention at its step, and compare.
+        Recompute every row from the beginning, with every intervention at its step, and compare.
     """
     from engram.api import load, recheck
 
@@ -113,6 +113,6 @@ def replay(run: str, *, check: bool = False, json: bool = False) -> int:
         answer({"run": record.id, "events": events} | ({} if result is None else {"check": result}))
     else:
         done = [f"step {event['step']:>6}  {event['what']}" for event in events]
-        print(*done or ["nothing was done to it"], sep="\n")
-        print(result["message"] if result else f"{len(record.rows)} rows; --check computes them again")
+        print(*done or ["no interventions"], sep="\n")
+        print(result["message"] if result else f"{len(record.rows)} rows; --check recomputes them")
     return 0 if result is None or result["ok"] else 1

@@ -26,7 +26,7 @@ app.command(replay)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
 Words = tuple[str, ...]
-MOST_UNREADABLE = 10  # are told one by one
+MOST_UNREADABLE = 10  # are listed one by one
 
 
 @app.command
@@ -54,7 +54,7 @@ def birth(
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
-        _tell_birth(result, report)
+        _print_birth(result, report)
     return 0
 
 
@@ -79,7 +79,7 @@ def _births(record: Any) -> dict[str, dict[str, int | None]]:
     return {m.title: {str(level): birth(record, m.name, level) for level in (0.5, 0.9)} for m in found}
 
 
-def _tell_birth(result: Any, report: Path) -> None:
+def _print_birth(result: Any, report: Path) -> None:
     from engram.claims.readings import late_mean
     from engram.show.progress import birth_summary
     from engram.show.tables import print_claims
@@ -96,7 +96,7 @@ def _tell_birth(result: Any, report: Path) -> None:
 
 @app.command(name="list")
 def list_(*, json: bool = False) -> int:
-    """Experiments with their claims and times."""
+    """List the experiments with their claims and run times."""
     from engram import experiments
 
     found = [experiments.find(name) for name in experiments.names()]
@@ -130,20 +130,22 @@ def run(
     scale
         smoke (seconds), quick (minutes) or paper (the published sizes).
     seeds
-        How many seeds: 0, 1, ….
+        The number of seeds: 0, 1, ….
     engine
-        Where runs are computed: local.
+        Where the runs are computed: local.
+    device
+        auto, cpu, cuda or mps.
     path
         How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
     settings
-        Fields of the Spec to set otherwise: --set task.K=3 plan.optimiser.lr=0.1
+        Fields of the Spec to override, as in --set task.K=3 plan.optimiser.lr=0.1.
     """
     from engram import api
     from engram.show.tables import print_claims, print_rows
     from engram.specs.settings import parse_settings
 
     if engine != "local":
-        raise EngramError(f"--engine {engine!r}: this version has the engine local")
+        raise EngramError(f"--engine: unknown {engine!r}; this version has only the engine local")
     watch = watched(f"{name}, {scale} scale", device)
     result = api.run(name, scale, seeds, parse_settings(settings), device, watch, path)
     if json:
@@ -152,7 +154,7 @@ def run(
     print_rows(console(), result.table)
     print_claims(console(), result.claims)
     if settings:
-        print("", "Fields were set otherwise: these numbers are not for the ledger.", *result.notes, sep="\n")
+        print("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes, sep="\n")
     print("", *(f"record  {near(record.folder)}" for record in result.records), sep="\n")
     print(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"), sep="\n")
     return 0
@@ -165,7 +167,7 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
     Parameters
     ----------
     anew
-        Trust no committed record: run here whatever has not run here.
+        Ignore the committed records: run everything that has not been run here.
     """
     from engram.claims.ledger import Index, ledger, missing_specs
     from engram.experiments import matching
@@ -187,7 +189,7 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
 
 
 def _run_missing(specs: list[Any], what: str) -> EngramError | None:
-    """Runs them; what failed is told after the ledger of all the others."""
+    """Runs them; failures are reported after the ledger of all the others."""
     from engram import api
     from engram.engines import Failed
 
@@ -202,29 +204,29 @@ def _run_missing(specs: list[Any], what: str) -> EngramError | None:
 def ledger(
     *names: str, html: Path | None = None, committed: bool = False, markdown: bool = False, json: bool = False
 ) -> int:
-    """The ledger from committed and local records; runs nothing.
+    """Print the ledger of committed and local records; nothing is run.
 
     Parameters
     ----------
     html
-        Write it into this file: one page with filters that opens offline.
+        Write it to this file: one page with filters that opens offline.
     committed
-        From the committed records only.
+        Use only the committed records.
     markdown
-        Print it as LEDGER.md, always from the committed records only.
+        Print it as in LEDGER.md, always from the committed records only.
     """
     from engram.claims.ledger import Index
     from engram.records.files import COMMITTED, home
 
     if markdown and (json or html):
-        raise EngramError("ledger: --markdown goes neither with --json nor with --html; choose one")
+        raise EngramError("ledger: --markdown cannot be combined with --json or --html; choose one")
     only = committed or markdown
     index = Index.of([COMMITTED] if only else [home(), COMMITTED])
     entries = _entries(names, index)
     if html is None and not markdown:
         _print_ledger(entries, index, json)
         return 0
-    _tell_unreadable(index)
+    _report_unreadable(index)
     claims = [entry.to_json() for entry in entries]
     if html is not None:
         from engram.api import write_ledger
@@ -255,11 +257,11 @@ def _print_ledger(entries: list[Any], index: Any, json: bool) -> None:
     claims = [entry.to_json() for entry in entries]
     unreadable = [{"record": broken.record, "why": broken.why} for broken in index.unreadable]
     answer({"claims": claims, "unreadable": unreadable}) if json else print_claims(console(), claims)
-    _tell_unreadable(index)
+    _report_unreadable(index)
 
 
-def _tell_unreadable(index: Any) -> None:
-    """How many records decide nothing because they cannot be read, which, and why."""
+def _report_unreadable(index: Any) -> None:
+    """Say how many records decide nothing because they cannot be read, which ones, and why."""
     if index.unreadable:
         n = len(index.unreadable)
         say(f"{n} record{'s' * (n > 1)} cannot be read and decide{'s' * (n == 1)} nothing:")
@@ -274,7 +276,7 @@ def report(
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("report.html"),
     json: bool = False,
 ) -> int:
-    """One self-contained HTML file about runs; opens offline."""
+    """Write one self-contained HTML file about runs; it opens offline."""
     from engram.api import load, write_report
 
     if not names:
@@ -286,14 +288,14 @@ def report(
 
 @app.command
 def bench(*names: str, json: bool = False) -> int:
-    """Speed and memory against straightforward baselines, as ratios in one run."""
+    """Measure speed and memory against straightforward baselines, as ratios within one run."""
     from engram.bench.suite import BENCHMARKS, Bench
     from engram.errors import did_you_mean
 
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         hint = did_you_mean(unknown[0], BENCHMARKS)
-        raise EngramError(f"bench: no {unknown[0]!r}; {hint}allowed: {', '.join(BENCHMARKS)}")
+        raise EngramError(f"bench: unknown {unknown[0]!r}; {hint}allowed: {', '.join(BENCHMARKS)}")
     measured, machine = [], Bench()
     for name in names or BENCHMARKS:
         say(f"measuring {name}")
@@ -303,7 +305,7 @@ def bench(*names: str, json: bool = False) -> int:
 
 @app.command
 def doctor(*, json: bool = False) -> int:
-    """Versions, threads, device, disk, optional parts."""
+    """Show versions, threads, device, disk and optional parts."""
     from engram.cli.doctor import findings
 
     rows = findings()
@@ -336,7 +338,7 @@ def main(arguments: list[str] | None = None) -> None:
         say(f"engram: {stop}")
         sys.exit(130)
     except KeyboardInterrupt:
-        say("engram: stopped at once; what was saved before is kept and resumed by the same command")
+        say("engram: stopped at once; what was saved is kept, and the same command resumes it")
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # a reader such as `head` has left

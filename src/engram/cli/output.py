@@ -13,13 +13,13 @@ answers_to: list[Any] = []
 
 
 def say(*lines: str) -> None:
-    """To a person, beside the answer: stderr."""
+    """For a person, beside the answer: stderr."""
     for line in lines:
         print(line, file=sys.stderr)
 
 
 def answer(data: dict[str, Any]) -> None:
-    """One object on stdout. Once it is wanted, nothing else is printed there."""
+    """One object on stdout. With --json nothing else is printed there."""
     print(json.dumps(data, ensure_ascii=False, allow_nan=False), file=answers_to[-1])
 
 
@@ -38,7 +38,7 @@ def console() -> Any:
 def _whole(type_: type, tokens: Any) -> int:
     """Digits only: 2.4 seeds are a mistake, not 2."""
     if not tokens[0].value.isdecimal():
-        raise ValueError(f"a whole number is needed, not {tokens[0].value!r}")
+        raise ValueError(f"must be a whole number; got {tokens[0].value!r}")
     return int(tokens[0].value)
 
 

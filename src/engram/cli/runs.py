@@ -9,14 +9,14 @@ from engram.errors import EngramError
 
 runs = App(
     name="runs",
-    help="Stored runs: list, show, compare, remove, resume, check.",
+    help="Stored runs: list, show, compare, remove, resume, check, pack.",
     default_parameter=Parameter(negative=""),
 )
 
 
 @runs.command
 def ls(*, json: bool = False) -> int:
-    """All stored runs, the newest last."""
+    """List all stored runs, the newest last."""
     from engram.records.files import home
     from engram.records.shelf import overview
 
@@ -25,7 +25,7 @@ def ls(*, json: bool = False) -> int:
 
 @runs.command
 def show(run: str, *, json: bool = False) -> int:
-    """What a run is and what it came to."""
+    """Show what a run is, and its last values."""
     from engram.api import load
     from engram.records.compare import facts
 
@@ -38,7 +38,7 @@ def show(run: str, *, json: bool = False) -> int:
 
 @runs.command
 def diff(a: str, b: str, *, json: bool = False) -> int:
-    """Only what differs between two runs."""
+    """Show only what differs between two runs."""
     from engram.api import load
     from engram.records.compare import diff as differences
 
@@ -53,7 +53,7 @@ def rm(run: str, *, json: bool = False) -> int:
 
     record = load_own(run)
     if run not in (record.id, "last"):
-        raise EngramError(f"runs rm: give the whole name, {record.id}, or `last`")
+        raise EngramError(f"runs rm: give the whole name ({record.id}), or `last`")
     remove(record)
     answer({"removed": record.id}) if json else print(f"removed {record.id}")
     return 0
@@ -61,13 +61,13 @@ def rm(run: str, *, json: bool = False) -> int:
 
 @runs.command
 def resume(run: str, *, json: bool = False) -> int:
-    """Go on with a run where it was cut."""
+    """Resume a run where it stopped."""
     from engram.api import load_own
     from engram.engines.local import Local
 
     record = load_own(run)
     if record.stale:
-        raise EngramError(f"run {record.id} is of an older revision and cannot go on; run its experiment again")
+        raise EngramError(f"run {record.id} is of an older revision and cannot be resumed; run its experiment again")
     device = record.env["sittings"][0]["device"]
     with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
         (record,) = Local(record.folder.parent, device).run([record.spec], on_row).all_records()
@@ -89,7 +89,7 @@ def check(record: str, *, steps: int = 20, json: bool = False) -> int:
 def bundle(
     name: str, *, scale: str = "quick", seeds: WholeNumber = 5, into: Path = Path("packed"), json: bool = False
 ) -> int:
-    """Copy the finished runs of an experiment, made small, into one file."""
+    """Pack the finished runs of an experiment into one small file."""
     from engram.claims.experiment import known_scale
     from engram.experiments import find
     from engram.records.bundle import bundle as bundled
@@ -109,7 +109,7 @@ def bundle(
 
 @runs.command
 def pack(run: str, *, into: Path = Path("packed"), weights: bool = False, json: bool = False) -> int:
-    """Copy a finished run, made small: rows gzipped; final weights in float16 with --weights."""
+    """Copy a finished run in a small form: rows gzipped; with --weights, final weights in float16."""
     from engram.api import load
     from engram.records.pack import pack as packed
 

@@ -31,7 +31,7 @@ class Outcome:
 
 class Engine(Protocol):
     def run(self, specs: Sequence[Spec], on_row: OnRow) -> Outcome:
-        """Runs each Spec to its end, or reads it if it has ended. `on_row` is told every row once, stored rows too.
+        """Runs each Spec to its end, or reads it if it has ended. `on_row` sees every row once, stored rows too.
 
         A Spec that fails does not stop the others. Ctrl-C lets every run finish its step and save, then raises
         Interrupted.
@@ -44,11 +44,11 @@ class Failed(EngramError):
 
     def __init__(self, outcome: Outcome):
         n = len(outcome.failed)
-        told = "; ".join(f"{id}: {explain_crash(error)}" for id, error in outcome.failed.items())
-        super().__init__(f"{n} of {n + len(outcome.records)} runs failed, the others are kept: {told}")
+        reasons = "; ".join(f"{id}: {explain_crash(error)}" for id, error in outcome.failed.items())
+        super().__init__(f"{n} of {n + len(outcome.records)} runs failed, the others are kept: {reasons}")
         self.outcome = outcome
 
 
 def each_once(specs: Sequence[Spec]) -> dict[str, Spec]:
-    """The Specs by their run id: one that is asked for twice runs once."""
+    """The Specs by their run id: one that occurs twice runs once."""
     return {run_id(spec): spec for spec in specs}

@@ -30,10 +30,10 @@ def choose_device(wanted: str) -> tuple[str, str]:
         device = next(name for name, found in there.items() if found)
         return device, "the first of cuda, mps, cpu that this machine has"
     if wanted not in there:
-        raise EngramError(f"--device {wanted!r}: allowed are auto, {', '.join(there)}")
+        raise EngramError(f"--device: unknown {wanted!r}; allowed: auto, {', '.join(there)}")
     if not there[wanted]:
         raise EngramError(f"--device {wanted}: torch finds no such device here; use --device auto")
-    return wanted, "as asked"
+    return wanted, "as requested"
 
 
 def cores() -> int:
@@ -89,7 +89,7 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may hear signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield lambda: False
         return
     before = signal.signal(signal.SIGINT, handler)
@@ -101,7 +101,7 @@ def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
 
 @dataclass
 class _Pool:
-    """As many workers as there are cores; each takes the next Spec when it is done. They speak through records."""
+    """As many workers as there are cores; each takes the next Spec when it is free. They communicate by records."""
 
     engine: Local
     specs: Sequence[Spec]

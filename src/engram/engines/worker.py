@@ -75,10 +75,10 @@ class Worker:
         """Why it died in the middle of a run."""
         code = self._process.returncode
         self._said.seek(0)
-        told = self._said.read().decode(errors="replace").strip().splitlines()
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
         why = "out of memory?" if code == -signal.SIGKILL else "it was stopped from outside, or stopped itself"
-        last = f"; it said: {told[-1]}" if told else ""
-        return EngramError(f"a worker ended with code {code} ({why}); the same command goes on{last}")
+        last = f"; it said: {lines[-1]}" if lines else ""
+        return EngramError(f"a worker ended with code {code} ({why}); run the same command again to go on{last}")
 
     def stop(self) -> None:
         """Let it finish its step and save; then there is nothing more to do."""
@@ -112,7 +112,7 @@ def main() -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
-    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a user's file prints is no answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a user's file prints is not an answer
     import torch
 
     from engram.runner.execute import execute

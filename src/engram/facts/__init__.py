@@ -1,1 +1,1 @@
-"""Facts of one's own: learn them, ask what a model believes, rewrite one."""
+"""Your own facts: learn them, ask what a model believes, rewrite one."""

@@ -26,7 +26,9 @@ class Asked:
     def of(cls, record: Record, subject: str, relation: str) -> "Asked":
         task = record.train.task
         if not isinstance(task, FactTask):
-            raise EngramError(f"run {record.id} is about {type(task).__name__}, not about facts")
+            raise EngramError(
+                f"run {record.id} is about {type(task).__name__}, not about facts; see `engram fact learn --help`"
+            )
         book, names = task.book(record.train.seed), task.names_of(record.train.seed)
         s, r = (place(kind, word, names[kind]) for kind, word in (("subject", subject), ("relation", relation)))
         if book.table[s, r] == MISSING:
@@ -39,10 +41,10 @@ class Asked:
 
 
 def place(kind: str, word: str, names: list[str]) -> int:
-    """Where a name stands among its kind; an unknown one is told with the nearest."""
+    """The index of a name among its kind; an unknown one is refused with the nearest."""
     if word not in names:
         shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        raise EngramError(f"{kind}: unknown {word!r}; {did_you_mean(word, names)}there are: {shown}")
+        raise EngramError(f"{kind}: unknown {word!r}; {did_you_mean(word, names)}allowed: {shown}")
     return names.index(word)
 
 
@@ -51,7 +53,7 @@ def history(asked: Asked) -> list[tuple[int, Belief]]:
     record = asked.record
     steps = record.snapshot_steps
     if not steps:
-        raise EngramError(f"run {record.id} has no stored weights; run it here to have some")
+        raise EngramError(f"run {record.id} has no stored weights; run it here to store them")
     return [(step, _belief(asked, record.model(step).weights)) for step in steps]
 
 

@@ -27,7 +27,7 @@ class Editable(Architecture, Protocol):
 
 
 @dataclass(frozen=True)
-class Edit:
+class FactEdit:
     """A fact rewritten by W ← W + δ k̃ᵀ, and what else moved: other facts whose answer changed, by what they share."""
 
     matrix: str
@@ -38,18 +38,18 @@ class Edit:
 
 
 @torch.no_grad()
-def edit(asked: Asked, answer: str) -> Edit:
+def edit(asked: Asked, answer: str) -> FactEdit:
     """k̃ = C⁻¹k/(kᵀC⁻¹k), k the mean of what the matrix reads in prompts about the fact, C its second moment over all.
 
     δ points from the old answer to the new, as far as makes the new one win by MARGIN in all of these prompts.
     """
     spec, book = asked.record.train, asked.book
     if not isinstance(spec.model, Editable):
-        raise EngramError(f"{type(spec.model).__name__} cannot be edited: it does not say which matrix stores")
+        raise EngramError(f"{type(spec.model).__name__} cannot be edited: it does not name its last matrix")
     new, old = place("answer", answer, asked.names["answer"]), int(book.table[asked.s, asked.r])
     if new == old:
         raise EngramError(
-            f"({asked.names['subject'][asked.s]}, {asked.names['relation'][asked.r]}) is {answer} already"
+            f"({asked.names['subject'][asked.s]}, {asked.names['relation'][asked.r]}) is already {answer}"
         )
     w = {name: value.double() for name, value in asked.record.model().weights.items()}
     about, every = (torch.from_numpy(part) for part in _prompts(asked, EDIT_STEP))
@@ -72,7 +72,7 @@ def _prompts(asked: Asked, step: int) -> tuple[Int[np.ndarray, "B T"], Int[np.nd
 
 
 def _least_size(model: Architecture, w: Weights, name: str, step: Tensor, tokens: Tensor, new: int) -> float:
-    """By bisection up to a hundredth; a step of size 0 may do."""
+    """The smallest sufficient step, by bisection to a hundredth; 0 may suffice."""
 
     def wins(size: float) -> bool:
         logits = model.forward(w | {name: w[name] + size * step}, tokens).logits[:, -1]
@@ -86,7 +86,7 @@ def _least_size(model: Architecture, w: Weights, name: str, step: Tensor, tokens
     while not wins(high):
         high *= 2
         if high > MOST:
-            raise EngramError("edit: one direction in this matrix cannot make the new answer win")
+            raise EngramError("edit: no rank-one change of this matrix makes the new answer win")
     low = 0.0
     while high - low > 0.01 * high:
         middle = (low + high) / 2
@@ -94,7 +94,7 @@ def _least_size(model: Architecture, w: Weights, name: str, step: Tensor, tokens
     return high
 
 
-def _compared(asked: Asked, name: str, before: Weights, after: Weights, new: int) -> Edit:
+def _compared(asked: Asked, name: str, before: Weights, after: Weights, new: int) -> FactEdit:
     model, book = asked.record.train.model, asked.book
     about, every = _prompts(asked, AFTER_STEP)
     learned = float((log_probabilities(model, after, about).argmax(1) == new).double().mean())
@@ -104,7 +104,7 @@ def _compared(asked: Asked, name: str, before: Weights, after: Weights, new: int
     others = np.any(list(groups.values()), axis=0)
     moved = float((p.exp() - q.exp()).abs().sum(1)[torch.from_numpy(others)].mean() / 2) if others.any() else 0.0
     counts = {kind: (int((differs & mask).sum()), int(mask.sum())) for kind, mask in groups.items()}
-    return Edit(name, learned, counts, moved, after)
+    return FactEdit(name, learned, counts, moved, after)
 
 
 def _sharing(book: Book, s: int, r: int) -> dict[str, Bool[np.ndarray, " n"]]:

@@ -1,4 +1,4 @@
-"""A training on facts of one's own: as many heads and units as a book of this size needs, and some to spare."""
+"""A training on the user's own facts: as many heads and units as a book of this size needs, and some to spare."""
 
 from math import ceil, sqrt
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Laws that train or take steps: what a Check names and that needs more than a formula."""
+"""Laws that train or take steps: what a Check can name that needs more than a formula."""

@@ -20,7 +20,7 @@ MODELS = {"linear": linear_attention, "softmax": softmax_attention}
 
 
 class Prompt(tuple[Tensor, Tensor, Tensor, Tensor]):
-    """What a model sees (X, or S for linear attention), x̃, x, and Bayes' answer; all float32, one row a prompt."""
+    """What a model sees (X, or S for linear attention), x̃, x, and Bayes' answer; all float32, one row per prompt."""
 
     def rows(self, chosen: Tensor | slice) -> "Prompt":
         return Prompt(part[chosen] for part in self)
@@ -35,12 +35,12 @@ def prompts_of(task: Denoising, data: int, count: int, attention: str) -> Prompt
 
 
 @law("learning.denoising.trained")
-def trained(
+def train_attention(
     draws: int, seed: int, *, case: str, attention: str, data: int = 0, epochs: int = 100, L: int = 500, n: int = 16
 ) -> Iterator[dict[str, float]]:
-    """One row an epoch, the first before training: errors per coordinate, and the scales α of W_PV and β of W_KQ.
+    """One row per epoch, the first before training: errors per coordinate, and the scales α of W_PV and β of W_KQ.
 
-    `draws` prompts, drawn by `data` and the same for all seeds; the seed draws first weights and the order of batches.
+    `draws` prompts, drawn by `data`, the same for all seeds; the seed draws initial weights and the order of batches.
     """
     if attention not in MODELS:
         raise EngramError(f"attention: unknown {attention!r}; allowed: {', '.join(MODELS)}")
@@ -50,7 +50,7 @@ def trained(
     weights = [directions("uniform/d", n, n, seed, name).requires_grad_() for name in ("W_PV", "W_KQ")]
     optimiser = Adam(lr=RATE).over(weights)
     for epoch in range(epochs + 1):
-        yield measured(train, test, weights, attention)
+        yield measure_errors(train, test, weights, attention)
         if epoch == epochs:
             return
         for group in optimiser.param_groups:
@@ -58,27 +58,27 @@ def trained(
         order = torch.from_numpy(generator(seed, "order", epoch).permutation(cut))
         for chosen in order.split(BATCH):
             optimiser.zero_grad()
-            loss(train.rows(chosen), weights, attention).backward()
+            squared_error(train.rows(chosen), weights, attention).backward()
             optimiser.step()
 
 
-def loss(prompts: Prompt, weights: list[Tensor], attention: str) -> Float[Tensor, ""]:
+def squared_error(prompts: Prompt, weights: list[Tensor], attention: str) -> Float[Tensor, ""]:
     """Mean squared error per coordinate."""
     seen, query, clean, _ = prompts
     return (MODELS[attention](seen, query, *weights) - clean).square().mean()
 
 
 @torch.no_grad()
-def measured(train: Prompt, test: Prompt, weights: list[Tensor], attention: str) -> dict[str, float]:
+def measure_errors(train: Prompt, test: Prompt, weights: list[Tensor], attention: str) -> dict[str, float]:
     """The trained layer beside one step of the dense memory (W_PV = αI, W_KQ = βI), Bayes' predictor, and zero."""
     alpha, beta = (float(W.diagonal().mean()) for W in weights)
     n = len(weights[0])
     memory = [alpha * torch.eye(n), beta * torch.eye(n)]
     _, _, clean, bayes = test
     return {
-        "loss.train": float(loss(train, weights, attention)),
-        "loss.test": float(loss(test, weights, attention)),
-        "loss.memory": float(loss(test, memory, attention)),
+        "loss.train": float(squared_error(train, weights, attention)),
+        "loss.test": float(squared_error(test, weights, attention)),
+        "loss.memory": float(squared_error(test, memory, attention)),
         "loss.bayes": float((bayes - clean).square().mean()),
         "loss.zero": float(clean.square().mean()),
         "alpha": alpha,

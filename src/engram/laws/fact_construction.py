@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engram.models.fact_construct import Construction, attention_only, with_mlp
+from engram.models.fact_construct import Construction, construct_attention_only, construct_with_mlp
 from engram.tasks.book import Book
 from engram.tasks.facts import Facts
 from engram.values import law
@@ -15,14 +15,14 @@ from engram.values import law
 BINS = np.linspace(-1, 3, 81)
 
 
-def scores(built: Construction, book: Book, seed: int) -> Float[Tensor, "n A"]:
+def fact_logits(built: Construction, book: Book, seed: int) -> Float[Tensor, "n A"]:
     """Logits of all answers for every known fact, each in one prompt."""
     tokens = torch.from_numpy(book.every(seed, 0))
     return built.model.forward(built.weights, tokens).logits[:, -1]
 
 
 def _outcome(built: Construction, book: Book, seed: int) -> dict[str, float]:
-    logits, answers = scores(built, book, seed), torch.from_numpy(book.known[:, 2])
+    logits, answers = fact_logits(built, book, seed), torch.from_numpy(book.known[:, 2])
     right = logits.argmax(1) == answers
     per_fact = built.model.parameters / len(answers)
     return {"accuracy": float(right.double().mean()), "parameters_per_fact": per_fact}
@@ -32,14 +32,14 @@ def _outcome(built: Construction, book: Book, seed: int) -> dict[str, float]:
 def of_attention(
     draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int
 ) -> Iterator[dict[str, float]]:
-    """One row a draw: accuracy over all facts; mean and spread of the scores by the number of sets an answer lies in;
+    """One row per draw: accuracy over all facts; mean and spread of the scores by the number of sets an answer lies in;
     and how often a filter score lies on the wrong side of ¼ or ¾."""
     for draw in range(draws):
         own = seed + (draw << 32)
         book = Facts(S=S, R=R, D=D).book(own)
-        built = attention_only(book, d, d_h, members, own)
+        built = construct_attention_only(book, d, d_h, members, own)
         row = _outcome(built, book, own)
-        logits, lies_in = scores(built, book, own), _sets_around(book)
+        logits, lies_in = fact_logits(built, book, own), _sets_around(book)
         for count in (2, 1, 0):
             values = logits[lies_in == count]
             row |= {f"score.{count}": float(values.mean()), f"spread.{count}": float(values.std())}
@@ -52,7 +52,7 @@ def histogram(
 ) -> Iterator[dict[str, float]]:
     """Rows by score: the share of answers of each kind that have it (one construction; `draws` changes nothing)."""
     book = Facts(S=S, R=R, D=D).book(seed)
-    logits, lies_in = scores(attention_only(book, d, d_h, members, seed), book, seed), _sets_around(book)
+    logits, lies_in = fact_logits(construct_attention_only(book, d, d_h, members, seed), book, seed), _sets_around(book)
     shares = {n: np.histogram(logits[lies_in == n], BINS)[0] / int((lies_in == n).sum()) for n in (2, 1, 0)}
     for i, low in enumerate(BINS[:-1]):
         yield {"score": float(low)} | {f"share.{n}": float(share[i]) for n, share in shares.items()}
@@ -62,11 +62,11 @@ def histogram(
 def of_mlp(
     draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int, m: int
 ) -> Iterator[dict[str, float]]:
-    """One row a draw: accuracy over all facts, and parameters for each."""
+    """One row per draw: accuracy over all facts, and parameters per fact."""
     for draw in range(draws):
         own = seed + (draw << 32)
         book = Facts(S=S, R=R, D=D).book(own)
-        yield _outcome(with_mlp(book, d, d_h, members, m, own), book, own)
+        yield _outcome(construct_with_mlp(book, d, d_h, members, m, own), book, own)
 
 
 def _sets_around(book: Book) -> Float[np.ndarray, "n A"]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engram.errors import EngramError
 from engram.learning import fast_facts
-from engram.learning.fact_search import TEST_STEP, Learned, learned
+from engram.learning.fact_search import TEST_STEP, Learned, train_on_facts
 from engram.learning.plan import FreshBatch
 from engram.memory.rules import rounded
 from engram.models.factual import Factual
@@ -22,7 +22,7 @@ from engram.values import law
 def best_accuracy(
     draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
 ) -> Iterator[dict[str, float]]:
-    """One training (learning rate 0.01) a draw, over when every test prompt is answered: its best accuracy."""
+    """The best accuracy of one training (learning rate 0.01) per draw; it ends when every test prompt is answered."""
     task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.01,), steps=steps, check_every=min(128, steps))
     model = Factual(d=d, heads=heads, d_h=d_h, m=m, answers=task.answers)
     for draw in range(draws):
@@ -31,16 +31,16 @@ def best_accuracy(
 
 
 def _best(model: Factual, plan: FreshBatch, task: FactTask, seed: int) -> Learned:
-    """Over when every test prompt is answered."""
+    """One training, which ends when every test prompt is answered."""
     path = "fast" if fast_facts.applies(model, (), "cpu") else "reference"
-    return learned(model, plan, task, seed, 1 - 1 / (2 * plan.tests), lambda: False, path)
+    return train_on_facts(model, plan, task, seed, 1 - 1 / (2 * plan.tests), lambda: False, path)
 
 
 LEVELS = tuple(range(2, 257, 2))
 
 
 @law("learning.fact_search.bits")
-def bits(
+def fact_efficiency(
     draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
 ) -> Iterator[dict[str, float]]:
     """Bits stored for each bit used: a trained model, every matrix rounded to the fewest levels that keep 99 %.
@@ -66,7 +66,7 @@ def _fewest_levels(model: Factual, w: Weights, recalled: Callable[[Weights], flo
         right = recalled(w | {name: _rounded(w[name], levels) for name in model.trainable})
         if right >= KEPT:
             return levels, right
-    raise EngramError(f"no {LEVELS[-1]} levels keep {KEPT:.0%} of the facts; train longer, or ask for fewer facts")
+    raise EngramError(f"{LEVELS[-1]} levels do not keep {KEPT:.0%} of the facts; train longer, or use fewer facts")
 
 
 def _rounded(W: Tensor, levels: int) -> Tensor:
@@ -79,6 +79,6 @@ def _efficiency(model: Factual, facts: int, D: int, levels: int, right: float) -
 
 
 def stored_bits(facts: int, D: int, wrong: float) -> float:
-    """At least so many bits are known of independent uniform answers out of D if a share `wrong` is wrong (Fano)."""
+    """The fewest bits known about independent uniform answers out of D if a share `wrong` of them is wrong (Fano)."""
     entropy = -sum(p * log2(p) for p in (wrong, 1 - wrong) if p > 0)
     return facts * max(0.0, log2(D) - entropy - wrong * log2(max(1, D - 1)))

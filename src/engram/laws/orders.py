@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.laws.steps import AT_ONCE, Embedded, Matrix, Steps, recalls, sampled, scores, spread
+from engram.laws.steps import AT_ONCE, Embedded, Matrix, Steps, sampled, scores, spread, table_recalls
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.gradients import first_layer, second_layer
 from engram.values import law
@@ -26,7 +26,7 @@ MEMORIES = ("W_O2", "W_K2", "W_K1")
 ORDERS = tuple(permutations(MEMORIES))  # the first is that of Theorem 3
 
 
-def loss(embedded: Embedded, w: Steps, law: Law) -> Float[Tensor, ""]:
+def expected_loss(embedded: Embedded, w: Steps, law: Law) -> Float[Tensor, ""]:
     X = embedded.E[torch.from_numpy(law.tokens)]
     Z = first_layer(w.W_K1, X, embedded.P, embedded.Phi1)
     logits = second_layer(w.W_K2, X, Z, embedded.U, w.W_O2 @ embedded.W_V2)
@@ -38,12 +38,12 @@ def gradient(embedded: Embedded, w: Steps, law: Law, name: str) -> Matrix:
     leaf, total = getattr(w, name).detach().requires_grad_(), torch.zeros_like(getattr(w, name))
     for rows in np.array_split(np.arange(len(law.p)), -(-law.tokens.size * embedded.E.shape[1] // AT_ONCE)):
         part = Law(law.tokens[rows], law.labels[rows], law.p[rows])
-        total += torch.autograd.grad(loss(embedded, replace(w, **{name: leaf}), part), leaf)[0]
+        total += torch.autograd.grad(expected_loss(embedded, replace(w, **{name: leaf}), part), leaf)[0]
     return total
 
 
-def stepped(embedded: Embedded, law: Law, order: Sequence[str], first: Steps) -> Steps:
-    """One step on each matrix of `order`; a zero gradient leaves a matrix zero."""
+def take_steps(embedded: Embedded, law: Law, order: Sequence[str], first: Steps) -> Steps:
+    """Take one step on each matrix of `order`; a zero gradient leaves a matrix zero."""
     w = first
     for name in order:
         w = replace(w, **{name: -gradient(embedded, w, law, name)})
@@ -52,7 +52,7 @@ def stepped(embedded: Embedded, law: Law, order: Sequence[str], first: Steps) ->
     return w
 
 
-def first_values(d: int, seed: int, first: str) -> Steps:
+def initial_matrices(d: int, seed: int, first: str) -> Steps:
     """All zero, or all random with entries N(0, 1/d)."""
     if first not in ("zero", "random"):
         raise EngramError(f"first: unknown {first!r}; allowed: zero, random")
@@ -67,13 +67,13 @@ def in_order(
 ) -> Iterator[dict[str, float]]:
     """Recall of each memory after the steps in this order ("W_O2 W_K2 W_K1" is that of Theorem 3).
 
-    Rows have embeddings and data of their own.
+    Each row has its own embeddings and data.
     """
     names = tuple(order.split())
     if names not in ORDERS:
-        raise EngramError(f"order: {order!r} does not name {', '.join(MEMORIES)} once each")
+        raise EngramError(f"order: must name each of {', '.join(MEMORIES)} once; got {order!r}")
     for own in (seed + (draw << 32) for draw in range(draws)):
         embedded, law = Embedded.random(N, T, d, own), sampled(SecondVisit(N=N, T=T), own, 0, n)
-        w = stepped(embedded, law, names, first_values(d, own, first))
+        w = take_steps(embedded, law, names, initial_matrices(d, own, first))
         written = {f"written.{name}": float(getattr(w, name).any()) for name in MEMORIES}
-        yield {f"recall.{name}": value for name, value in recalls(scores(embedded, w)).items()} | written
+        yield {f"recall.{name}": value for name, value in table_recalls(scores(embedded, w)).items()} | written

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.laws.orders import MEMORIES, ORDERS
-from engram.laws.steps import recalls, spread
+from engram.laws.steps import spread, table_recalls
 from engram.learning.fast import applies
 from engram.learning.paths import PATHS
 from engram.models import Simplified, Weights
@@ -35,22 +35,22 @@ def tables(w: Weights) -> dict[str, Float[Tensor, "n m"]]:
     }
 
 
-def sharpened(w: Weights, name: str, sharpness: float) -> Tensor:
-    """W scaled so that the best stands this far above the mean, in the mean over rows; zero stays zero."""
+def sharpen(w: Weights, name: str, sharpness: float) -> Tensor:
+    """W scaled so that the best entry of a row is `sharpness` above its mean, averaged over rows; zero stays zero."""
     above = spread(tables(w)[name])
     return w[name] * (sharpness / above if above > 0 else 0.0)
 
 
-def stepped(task: Task, model: Simplified, seed: int, n: int, order: Sequence[str], first: Weights) -> Weights:
-    """One step on each matrix of `order`, each on the same n sequences, from the given first values."""
+def take_real_steps(task: Task, model: Simplified, seed: int, n: int, order: Sequence[str], first: Weights) -> Weights:
+    """Take one step on each matrix of `order`, each on the same n sequences, from the given initial values."""
     w = model.init(task.N, task.T, seed) | first
     for name in order:
-        w[name] = -gradient(task, model, w, seed, n, name)
-        w[name] = sharpened(w, name, 1.0)
+        w[name] = -mean_gradient(task, model, w, seed, n, name)
+        w[name] = sharpen(w, name, 1.0)
     return w
 
 
-def gradient(task: Task, model: Simplified, w: Weights, seed: int, n: int, name: str) -> Float[Tensor, "d d"]:
+def mean_gradient(task: Task, model: Simplified, w: Weights, seed: int, n: int, name: str) -> Float[Tensor, "d d"]:
     """∇ of the mean loss over the in-context positions of n sequences."""
     path = PATHS["fast" if applies(model, (name,), "cpu") else "reference"]
     total, positions = torch.zeros_like(w[name]), 0
@@ -62,10 +62,10 @@ def gradient(task: Task, model: Simplified, w: Weights, seed: int, n: int, name:
     return total / max(1, positions)
 
 
-def accuracy(task: Task, model: Simplified, w: Weights, seed: int, sharpness: float) -> float:
+def in_context_accuracy(task: Task, model: Simplified, w: Weights, seed: int, sharpness: float) -> float:
     """In-context accuracy on fresh sequences, with both key matrices sharpened."""
     path = PATHS["fast" if applies(model, (), "cpu") else "reference"]
-    sharp = w | {name: sharpened(w, name, sharpness) for name in ("W_K1", "W_K2")}
+    sharp = w | {name: sharpen(w, name, sharpness) for name in ("W_K1", "W_K2")}
     batch = task.sample(seed, 2**20, TEST)
     return path(model, sharp, batch, "in_context", ()).metrics["accuracy.in_context"]
 
@@ -74,9 +74,9 @@ def accuracy(task: Task, model: Simplified, w: Weights, seed: int, sharpness: fl
 def three_steps(draws: int, seed: int, d: int, n: int, K: int = 5, T: int = 128) -> Iterator[dict[str, float]]:
     """One row: recall of each memory after the steps of Theorem 3 on the bigram task, and accuracy by sharpness."""
     task, model = Bigram(K=K, T=T), Simplified(d=d, scale="unit")
-    w = stepped(task, model, seed, n, ORDERS[0], zeros(d))
-    row = {f"recall.{name}": value for name, value in recalls(tables(w)).items()}
-    yield row | {f"accuracy.{sharp}": accuracy(task, model, w, seed, sharp) for sharp in SHARPNESS}
+    w = take_real_steps(task, model, seed, n, ORDERS[0], zeros(d))
+    row = {f"recall.{name}": value for name, value in table_recalls(tables(w)).items()}
+    yield row | {f"accuracy.{sharp}": in_context_accuracy(task, model, w, seed, sharp) for sharp in SHARPNESS}
 
 
 def zeros(d: int) -> Weights:

@@ -1,6 +1,6 @@
 r"""Three population steps: W_O2, then W_K2, then W_K1 (Theorem 3), computed exactly from a finite law of sequences.
 
-The architecture is that of Appendix B.3; what a step does not learn is as at the beginning: attention is uniform.
+The architecture is that of Appendix B.3; what a step does not learn keeps its initial value: attention is uniform.
 
     step 1   x = (1/T) Σ_t W_V2 (x_t0 + x_t1)                             the label reads U W_O2 x
     step 2   values and query x_t0 = e_{z_t} + p_t, keys x_t1 = (1/t) Σ_{s≤t} Φ1 x_s0            Lemma 4
@@ -69,7 +69,7 @@ class Steps:
     W_K1: Matrix
 
 
-def three_steps(embedded: Embedded, law: Law, rate: float = 1.0) -> Steps:
+def take_three_steps(embedded: Embedded, law: Law, rate: float = 1.0) -> Steps:
     """One step on each matrix from zero, in the order of Theorem 3; `rate` is that of the first step.
 
     The first rate decides how far p̂ is from 1/N in steps 2 and 3; the others only scale what is written.
@@ -159,10 +159,10 @@ def scores(embedded: Embedded, steps: Steps) -> dict[str, Float[Tensor, "n m"]]:
     }
 
 
-def recalls(found: dict[str, Float[Tensor, "n m"]]) -> dict[str, float]:
+def table_recalls(found: dict[str, Float[Tensor, "n m"]]) -> dict[str, float]:
     """Share of right answers of each memory; W_K1 must answer t−1 for t = 2 … T.
 
-    The data of Theorem 3 never ask for the one before T, so t < T is told apart.
+    The data of Theorem 3 never ask for the position before T, so t < T is reported separately.
     """
     previous = found["W_K1"][1:, :-1].argmax(1) == torch.arange(len(found["W_K1"]) - 1)  # T is nobody's previous
     right = {name: found[name].argmax(1) == torch.arange(len(found[name])) for name in ("W_O2", "W_K2")}
@@ -174,15 +174,15 @@ def accuracy(embedded: Embedded, steps: Steps, law: Law, sharpness: float) -> fl
     """Probability that the label has the largest logit."""
     right = 0.0
     for rows in np.array_split(np.arange(len(law.p)), 1 + law.tokens.size * embedded.E.shape[1] // AT_ONCE):
-        answers = sharpened(embedded, steps, law.tokens[rows], sharpness).argmax(1).numpy()
+        answers = sharpened_logits(embedded, steps, law.tokens[rows], sharpness).argmax(1).numpy()
         right += float(law.p[rows] @ (answers == law.labels[rows]))
     return right
 
 
-def sharpened(
+def sharpened_logits(
     embedded: Embedded, steps: Steps, tokens: Int[np.ndarray, "A T"], sharpness: float
 ) -> Float[Tensor, "A N"]:
-    """Logits when both key matrices are scaled up: a score of `sharpness` between the best key and the mean of keys."""
+    """Logits with both key matrices scaled so that the best key scores `sharpness` above the mean key."""
     W_K1, W_K2 = (W * sharpness / spread((keys @ W @ queries.T).T) for W, (keys, queries) in _keys(embedded, steps))
     X = embedded.E[torch.from_numpy(tokens)]
     Z = first_layer(W_K1, X, embedded.P, embedded.Phi1)
@@ -219,10 +219,10 @@ def population(
     """One row: what the exact steps with orthonormal embeddings wrote. Draws and seed change nothing."""
     task = _task(N, T, pairs)
     embedded, law = Embedded.orthonormal(N, T), task.patterns()
-    steps = three_steps(embedded, law, rate)
+    steps = take_three_steps(embedded, law, rate)
     through = embedded.E @ embedded.Phi1.T @ embedded.W_V2.T @ steps.W_O2.T @ embedded.U.T
     tables = scores(embedded, steps)
-    row = {f"recall.{name}": value for name, value in recalls(tables).items()}
+    row = {f"recall.{name}": value for name, value in table_recalls(tables).items()}
     for name, table in {"W_O2": tables["W_O2"], "W_O2.Phi1": through, "W_K2": tables["W_K2"]}.items():
         row |= {f"{name}.diagonal": float(table[0, 0]), f"{name}.off": float(table[0, 1])}
     row |= {f"W_K1.t={t}": float(tables["W_K1"][t - 1, t - 2]) for t in range(2, T + 1)}
@@ -254,9 +254,9 @@ def from_samples_orthonormal(
 
 def _from_samples(embedded: Embedded, task: SecondVisit, draws: int, seed: int, n: int) -> Iterator[dict[str, float]]:
     for draw in range(draws):
-        steps = three_steps(embedded, sampled(task, seed, draw, n))
+        steps = take_three_steps(embedded, sampled(task, seed, draw, n))
         fresh = sampled(task, seed, draws + draw, 1000)
         tables = scores(embedded, steps)
-        row = {f"recall.{name}": value for name, value in recalls(tables).items()}
+        row = {f"recall.{name}": value for name, value in table_recalls(tables).items()}
         row["positive.W_K2"] = float((tables["W_K2"].diagonal() > 0).double().mean())
         yield row | {"accuracy": accuracy(embedded, steps, fresh, SHARP)}

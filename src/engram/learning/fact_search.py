@@ -34,7 +34,7 @@ class Learned:
 
 @dataclass
 class Attempt:
-    """One learning rate: weights in a row, with Adam's means."""
+    """One learning rate: weights as one row, and Adam's two running means."""
 
     adam: Adam
     state: list[Float[Tensor, " n"]]
@@ -42,12 +42,12 @@ class Attempt:
     lost: bool = False
 
 
-def learned(
+def train_on_facts(
     model: Factual, plan: FreshBatch, task: FactTask, seed: int, target: float, stop: Stop, path: str
 ) -> Learned:
-    """Rates take turns; a look at the test prompts every `check_every` steps. The first above the target ends all."""
+    """Rates take turns, with a check on test prompts every `check_every` steps; the first above the target ends all."""
     w = model.init(task.N, task.T, seed)
-    first = fast_facts.flat(model, w)
+    first = fast_facts.flatten(model, w)
     attempts = [
         Attempt(Adam(lr=lr), [first.clone(), torch.zeros_like(first), torch.zeros_like(first)]) for lr in plan.rates
     ]
@@ -69,11 +69,11 @@ def learned(
 
 
 def _ended(attempt: Attempt, steps: int, model: Factual, w: Weights) -> Learned:
-    return Learned(attempt.best, steps, attempt.adam.lr, w | fast_facts.apart(model, w, attempt.state[0]))
+    return Learned(attempt.best, steps, attempt.adam.lr, w | fast_facts.unflatten(model, w, attempt.state[0]))
 
 
 def _parts(steps: range, tokens: int) -> Iterator[range]:
-    """So many steps at a time as may be drawn together."""
+    """As many steps at a time as can be drawn together."""
     size = max(1, TOKENS_AT_ONCE // tokens)
     return (steps[i : i + size] for i in range(0, len(steps), size))
 
@@ -83,11 +83,13 @@ def _fast(
 ) -> None:
     bags = Bags.joined([task.bags(seed, step, batch) for step in steps])
     for attempt in attempts:
-        attempt.lost = fast_facts.trained(model, w, attempt.state, attempt.adam, steps[0], bags, len(steps)).overflow
+        attempt.lost = fast_facts.take_adam_steps(
+            model, w, attempt.state, attempt.adam, steps[0], bags, len(steps)
+        ).overflow
 
 
 def _fast_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask, tests: int, seed: int) -> float:
-    found, _ = fast_facts.measured(model, w, attempt.state[0], task.bags(seed, TEST_STEP, tests))
+    found, _ = fast_facts.measure(model, w, attempt.state[0], task.bags(seed, TEST_STEP, tests))
     return 0.0 if found.overflow else found.right / tests
 
 
@@ -102,7 +104,7 @@ def _readable(
             kept = {"step": torch.tensor(float(steps[0])), "exp_avg": means[0], "exp_avg_sq": means[1]}
             optimiser.state[row] = kept
         for step in steps:
-            now = w | fast_facts.apart(model, w, row)
+            now = w | fast_facts.unflatten(model, w, row)
             found = reference.gradients(model, now, task.sample(seed, step, batch), "answer", model.trainable)
             row.grad = torch.cat([found.gradients[name].flatten() for name in model.trainable])
             optimiser.step()
@@ -111,5 +113,5 @@ def _readable(
 
 
 def _readable_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask, tests: int, seed: int) -> float:
-    now = w | fast_facts.apart(model, w, attempt.state[0])
+    now = w | fast_facts.unflatten(model, w, attempt.state[0])
     return reference.gradients(model, now, task.sample(seed, TEST_STEP, tests), "answer", ()).metrics["accuracy.answer"]

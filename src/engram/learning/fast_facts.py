@@ -30,11 +30,11 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
     assert isinstance(model, Factual)
     assert loss == "answer"
     bags = _bags(batch, len(w["E"]))
-    found, gradient = measured(model, w, flat(model, w), bags, bool(names))
+    found, gradient = measure(model, w, flatten(model, w), bags, bool(names))
     metrics = summary({"answer": [found.loss, found.right, len(bags.answers)]})
     if found.overflow:
         metrics["loss"] = float("nan")  # the kernel's fast arithmetic need not carry a NaN through
-    parts = apart(model, w, gradient) if gradient is not None else {}
+    parts = unflatten(model, w, gradient) if gradient is not None else {}
     return Measured({name: parts[name] for name in names}, metrics, len(bags.answers))
 
 
@@ -57,17 +57,18 @@ class Found:
     steps: int = 0
 
 
-def flat(model: Factual, w: Weights) -> Float[Tensor, " n"]:
+def flatten(model: Factual, w: Weights) -> Float[Tensor, " n"]:
     """All trained matrices in one row, in the order of the kernel."""
     return torch.cat([w[name].flatten() for name in model.trainable])
 
 
-def apart(model: Factual, w: Weights, row: Float[Tensor, " n"]) -> Weights:
+def unflatten(model: Factual, w: Weights, row: Float[Tensor, " n"]) -> Weights:
+    """The matrices in such a row, by name."""
     parts = row.split([w[name].numel() for name in model.trainable])
     return {name: part.view(w[name].shape) for name, part in zip(model.trainable, parts, strict=True)}
 
 
-def measured(
+def measure(
     model: Factual, w: Weights, row: Float[Tensor, " n"], bags: Bags, learn: bool = False
 ) -> tuple[Found, Float[Tensor, " n"] | None]:
     """Loss and right answers on these prompts, and the gradient if wanted."""
@@ -78,7 +79,7 @@ def measured(
     return _found(found), None if gradient is None else torch.from_numpy(gradient)
 
 
-def trained(
+def take_adam_steps(
     model: Factual, w: Weights, state: Sequence[Float[Tensor, " n"]], adam: Adam, start: int, bags: Bags, steps: int
 ) -> Found:
     """`steps` steps of Adam from step `start` on: the prompts are those of all steps, one after the other.
@@ -99,7 +100,7 @@ def _found(found: Float[np.ndarray, " 4"]) -> Found:
 
 def _frozen(w: Weights, bags: Bags) -> list[np.ndarray]:
     if bags.answers.min() < 0 or bags.answers.max() >= len(w["U"]):  # the kernel would read what is not there
-        raise EngramError(f"answers must lie in 0 … {len(w['U']) - 1}; is model.answers that of the task?")
+        raise EngramError(f"answers must lie in 0 … {len(w['U']) - 1}; model.answers must be that of the task")
     if bags.tokens is not None and (bags.tokens.min() < 0 or bags.tokens.max() >= len(w["E"])):
         raise EngramError(f"tokens must lie in 0 … {len(w['E']) - 1}")
     return [w["E"].numpy(), w["U"].numpy()]

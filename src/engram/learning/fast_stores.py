@@ -1,4 +1,4 @@
-"""The same trainings as `stores.trained` by the compiled kernel (native/stores.cpp): one problem a thread."""
+"""The same trainings as `stores.train_stores` by the compiled kernel (native/stores.cpp): one problem per thread."""
 
 import ctypes
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engram.errors import EngramError, Interrupted
 from engram.learning.plan import FullBatch
-from engram.learning.stores import Outcome, Stop, given_up
+from engram.learning.stores import Stop, StoreOutcome, given_up
 from engram.models.stores import Learner, LinearMap, TwoLayer
 from engram.models.trace import Weights
 from engram.native import kernel
@@ -23,10 +23,10 @@ def applies(model: object) -> bool:
     return isinstance(model, LinearMap | TwoLayer) and kernel() is not None
 
 
-def trained(
+def train_stores(
     model: Learner, plan: FullBatch, problem: Problem, seeds: Sequence[int], target: float, stop: Stop
-) -> list[Outcome]:
-    def one(i: int) -> Outcome:
+) -> list[StoreOutcome]:
+    def one(i: int) -> StoreOutcome:
         pairs = problem.X[i], problem.U[i], problem.f[i]
         return _train(model, plan, pairs, model.init(seeds[i]), target, stop)
 
@@ -38,8 +38,8 @@ def trained(
 
 def _train(
     model: Learner, plan: FullBatch, pairs: tuple[Tensor, Tensor, Tensor], first: Weights, target: float, stop: Stop
-) -> Outcome:
-    """In slices, so that it can be stopped, and given up where the plan says so."""
+) -> StoreOutcome:
+    """Train in slices, so that it can be stopped, and given up where the plan says so."""
     X, U, f = (part.numpy() for part in pairs)
     if U.dtype != X.dtype or f.min() < 0 or f.max() >= len(U):  # the kernel would read what is not there
         raise EngramError(f"task: answers must lie in 0 … M−1 = {len(U) - 1}, and X and U must have one dtype")
@@ -61,7 +61,7 @@ def _train(
         step = int(found[0])
     parts = w.split([part.numel() for part in first.values()])
     last = {name: part.view(first[name].shape) for name, part in zip(first, parts, strict=True)}
-    return Outcome(float(found[1]), step, last)
+    return StoreOutcome(float(found[1]), step, last)
 
 
 def _call(dtype: torch.dtype, sizes: list[int], arrays: list[np.ndarray]) -> None:

@@ -15,7 +15,7 @@ from engram.tasks import Task
 
 
 class Diverged(EngramError):
-    """The loss is no longer a number."""
+    """The loss is no longer finite."""
 
     def __init__(self, step: int):
         super().__init__(
@@ -27,16 +27,17 @@ class Diverged(EngramError):
 
 @dataclass(frozen=True)
 class Moment:
-    """Step `step` about to be taken: loss and accuracy on its fresh batch, and the state before its update."""
+    """A step about to be taken: loss and accuracy on its fresh batch, and the state before its update."""
 
     step: int
     metrics: dict[str, float]
     weights: Weights
-    moments: Weights  # the optimiser's running averages, named kind/matrix
+    averages: Weights  # the optimiser's running averages, named kind/matrix
 
     @property
     def state(self) -> Weights:
-        return {f"weights/{name}": w for name, w in self.weights.items()} | self.moments
+        """Weights and averages under the names of a stored state."""
+        return {f"weights/{name}": w for name, w in self.weights.items()} | self.averages
 
 
 def train(
@@ -47,18 +48,17 @@ def train(
     w: Weights,
     gradients: Gradients,
     start: int = 0,
-    moments: Weights | None = None,
+    averages: Weights | None = None,
     until: int | None = None,
 ) -> Generator[Moment, None, Weights]:
-    """Yields steps start … plan.steps; the last one only measures. `w` is changed in place between yields.
+    """Yield a Moment for each of the steps start … plan.steps; the last one only measures.
 
-    Given `until`, it ends before that step is measured. Returned are the optimiser's averages at the end.
-
-    Batch t depends on (task, seed, t) only, so beginning at `start` with the state stored there
+    `w` is changed in place between yields. With `until`, training ends before that step is measured. Returns the
+    optimiser's averages. Batch t depends only on (task, seed, t), so starting at `start` with the state stored there
     gives the same numbers as never having stopped.
     """
     optimiser = plan.optimiser.over([w[name] for name in plan.trained])
-    _restore(optimiser, plan, w, moments or {})
+    _restore(optimiser, plan, w, averages or {})
     for step in range(start, plan.steps + 1 if until is None else until):
         batch = task.sample(seed, step, plan.batch)
         batch.check(task, plan.batch, plan.loss)
@@ -66,15 +66,15 @@ def train(
         measured = gradients(model, w, batch, plan.loss, names)
         if measured.positions and not isfinite(measured.metrics["loss"]):
             raise Diverged(step)
-        yield Moment(step, measured.metrics, {name: w[name] for name in plan.trained}, _moments(optimiser, plan, w))
+        yield Moment(step, measured.metrics, {name: w[name] for name in plan.trained}, _averages(optimiser, plan, w))
         for name in plan.trained:  # torch leaves a parameter without gradient alone: neither momentum nor decay
             w[name].grad = measured.gradients.get(name)
         if step < plan.steps:
             optimiser.step()
-    return _moments(optimiser, plan, w)
+    return _averages(optimiser, plan, w)
 
 
-def _moments(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights) -> Weights:
+def _averages(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights) -> Weights:
     return {
         f"{kind}/{name}": value
         for name in plan.trained
@@ -83,7 +83,7 @@ def _moments(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights) -> Weight
     }
 
 
-def _restore(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights, moments: Weights) -> None:
-    for key, value in moments.items():
+def _restore(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights, averages: Weights) -> None:
+    for key, value in averages.items():
         kind, name = key.split("/")
         optimiser.state[w[name]][kind] = value.clone()

@@ -15,11 +15,11 @@ def _fast(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple
 
 
 PATHS: dict[str, Gradients] = {"fast": _fast, "reference": reference.gradients}
-STORE_PATHS = {"fast": fast_stores.trained, "reference": stores.trained}
+STORE_PATHS = {"fast": fast_stores.train_stores, "reference": stores.train_stores}
 
 
 def choose_path(wanted: str, model: Architecture, plan: Plan, device: str) -> str:
-    """`auto` takes the fast path where it applies; asking for it where it does not is an error."""
+    """`auto` takes the fast path where it applies; `fast` where it does not apply is an error."""
     needs = "Simplified or Factual on CPU with untrained input embeddings, and a C++ compiler on PATH"
     possible = fast.applies(model, plan.trained, device) or fast_facts.applies(model, plan.trained, device, plan.loss)
     return _chosen(wanted, possible, needs)
@@ -36,13 +36,13 @@ def choose_fact_path(wanted: str, model: object) -> str:
 
 
 def no_path(wanted: str, model: object) -> str:
-    """A memory that is written by a formula knows one way only."""
+    """A memory that is written by a formula has only one way."""
     return "none"
 
 
 def _chosen(wanted: str, possible: bool, needs: str) -> str:
     if wanted not in ("auto", *PATHS):
-        raise EngramError(f"--path {wanted!r}: allowed are auto, {', '.join(PATHS)}")
+        raise EngramError(f"--path: unknown {wanted!r}; allowed: auto, {', '.join(PATHS)}")
     if wanted == "fast" and not possible:
         raise EngramError(f"--path fast: needs {needs}; use --path auto")
     return ("fast" if possible else "reference") if wanted == "auto" else wanted

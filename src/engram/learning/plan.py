@@ -13,37 +13,42 @@ Steps = Annotated[int, Field(ge=0)]
 
 
 class SGD(Value, name="learning.plan.SGD"):
-    """m ← μ m + (∇L + λ W);  W ← W − η m   (η lr, μ momentum, λ weight_decay: torch's semantics)."""
+    """m ← μ m + (∇L + λ W);  W ← W − η m,  with η = lr, μ = momentum, λ = weight_decay (torch.optim.SGD)."""
 
     lr: Rate
     momentum: Share = 0.0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
     def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+        """The optimiser of torch for these parameters."""
         return torch.optim.SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, foreach=False)
 
 
 class Adam(Value, name="learning.plan.Adam"):
-    """torch.optim.Adam without weight decay."""
+    """m ← β₁ m + (1−β₁) ∇L;  v ← β₂ v + (1−β₂) ∇L²;  W ← W − η m̂/(√v̂ + ε)  (torch.optim.Adam, no weight decay)."""
 
     lr: Rate
     betas: tuple[Share, Share] = (0.9, 0.999)
     eps: Annotated[float, Field(gt=0)] = 1e-8
 
     def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+        """The optimiser of torch for these parameters."""
         return torch.optim.Adam(parameters, self.lr, self.betas, self.eps, foreach=False)
 
 
 class Plan(Value, name="learning.plan.Plan"):
-    """Which matrices are trained, on which positions, by what, for how long.
+    """Which matrices are trained, on which positions, by what, and for how long.
 
-    trained         names of matrices; all others stay at their first values
+    steps           number of updates; the last row measures the model after them
+    batch           sequences in each fresh batch
+    trained         names of matrices; all others keep their initial values
     frozen_until    name → first step at which that matrix moves
     loss            a group of the task, or "all"; rows report the groups that the loss reads
     probe_every     steps between recall probes
     attention_every steps between attention probes, and between tests on other tasks
-    at_end          probes of the trained model, measured once in the last row (engram.runner.probing names them)
-    snapshot_every  steps between kept weights; None: at steps 0, 1, 2, 4, 8, … and at the end, which are kept always
+    at_end          names of probes that measure the trained model once, in the last row
+    probes          your own probes (engram.probes.probe.Probe)
+    snapshot_every  steps between stored weights; steps 0, 1, 2, 4, 8, … and the last one are always stored
     """
 
     optimiser: SGD | Adam
@@ -73,14 +78,15 @@ class Plan(Value, name="learning.plan.Plan"):
         return self
 
     def trained_at(self, step: int) -> tuple[str, ...]:
+        """The matrices that move at this step."""
         return tuple(name for name in self.trained if step >= self.frozen_until.get(name, 0))
 
 
 class FullBatch(Value, name="learning.plan.FullBatch"):
-    """Training on all pairs at once until they are known: the protocol of the published capacity sweeps.
+    """Training on all pairs at once until they are recalled: the protocol of Nichani, Lee and Bietti (2025), Fig. 1.
 
-    check_every    steps between looks at the accuracy; the best look counts, and one above the target ends the training
-    hopeless       (step, accuracy): a training whose best look up to that step is below that accuracy is given up
+    check_every    steps between checks of the accuracy; the best one counts, and one above the target ends the training
+    hopeless       (step, accuracy): a training whose best accuracy up to that step is lower is given up
     """
 
     optimiser: Adam
@@ -90,9 +96,9 @@ class FullBatch(Value, name="learning.plan.FullBatch"):
 
 
 class FreshBatch(Value, name="learning.plan.FreshBatch"):
-    """Training on fresh prompts, once for each learning rate, until one of them is good: how facts are counted.
+    """Training on fresh prompts by Adam with each of `rates` until one passes: Nichani, Lee and Bietti (2025), Fig. 4.
 
-    check_every, hopeless    as in FullBatch; a look is at `tests` prompts that are not trained on
+    check_every, hopeless    as in FullBatch; accuracy is measured on `tests` prompts that are not trained on
     """
 
     rates: Annotated[tuple[Rate, ...], Field(min_length=1)] = (1e-3, 3e-3, 1e-2)

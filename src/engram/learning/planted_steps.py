@@ -6,7 +6,7 @@ r"""Three steps on a planted token: values V, then attention w = W_KQ e_EOS, the
     2   w  = −∇_w L       the mark gains more than the tokens do, if d and n are large enough
     3   V₂ = −∇_V L       attention is hard: only what is attended to is written
 
-Keys carry the mark, values do not: otherwise V₂ g counts how often each label came, and with about ln N + 5 samples a
+Keys carry the mark, values do not: otherwise V₂ g counts how often each label occurs, and with about ln N + 5 samples a
 label this bias alone makes half of the answers wrong, at any d.
 
 Rates are those of the theory: the first so small that predictions stay uniform, the others so large that attention is
@@ -49,7 +49,7 @@ def _parts(sample: Sample) -> Iterator[Sample]:
         yield Sample(sample.tokens[rows], sample.labels[rows])
 
 
-def first_values(sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
+def first_step(sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
     """Step 1: each sequence gives 1/T to every token it has."""
     counts = np.zeros((len(at.E), len(at.E)), dtype=np.int64)
     for part in _parts(sample):
@@ -57,13 +57,13 @@ def first_values(sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
     return _written(counts / sample.tokens.size, at)
 
 
-def attention(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> Float[Tensor, " d"]:
+def second_step(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> Float[Tensor, " d"]:
     """Step 2: w = E[(1/T) Σ_t (v_t − v̄) x_t], where v_t is what more attention to t would give the label."""
-    of_tokens, of_mark = attention_parts(V, sample, at)
+    of_tokens, of_mark = second_step_parts(V, sample, at)
     return of_tokens @ at.E + of_mark * at.g
 
 
-def attention_parts(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> tuple[Float[Tensor, " N"], float]:
+def second_step_parts(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> tuple[Float[Tensor, " N"], float]:
     """How much of each e_z, and of g, is in w."""
     gain = at.U @ V @ at.E.T
     gain -= gain.mean(0)  # less what p̂ = 1/N gives to every label
@@ -77,7 +77,9 @@ def attention_parts(V: Float[Tensor, "d d"], sample: Sample, at: Directions) -> 
     return on_tokens / sample.tokens.size, on_mark / sample.tokens.size
 
 
-def attended(w: Float[Tensor, " d"], sample: Sample, at: Directions) -> tuple[Int[Tensor, " n"], Bool[Tensor, " n"]]:
+def hard_attention(
+    w: Float[Tensor, " d"], sample: Sample, at: Directions
+) -> tuple[Int[Tensor, " n"], Bool[Tensor, " n"]]:
     """The token that hard attention takes from each sequence, and whether it is the marked one."""
     of_tokens, of_mark, best = at.E @ w, at.g @ w, []
     for part in _parts(sample):
@@ -88,9 +90,9 @@ def attended(w: Float[Tensor, " d"], sample: Sample, at: Directions) -> tuple[In
     return torch.from_numpy(sample.tokens)[torch.arange(len(places)), places], places == 0
 
 
-def last_values(w: Float[Tensor, " d"], sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
+def third_step(w: Float[Tensor, " d"], sample: Sample, at: Directions) -> Float[Tensor, "d d"]:
     """Step 3: each sequence gives all to the token that it attends to."""
-    return _written(_counts(sample.labels, attended(w, sample, at)[0].numpy(), at) / len(sample.labels), at)
+    return _written(_counts(sample.labels, hard_attention(w, sample, at)[0].numpy(), at) / len(sample.labels), at)
 
 
 def _counts(labels: Int[np.ndarray, " n"], tokens: Int[np.ndarray, " n"], at: Directions) -> Int[np.ndarray, "N N"]:
@@ -103,16 +105,20 @@ def _written(joint: Float[np.ndarray, "N N"], at: Directions) -> Float[Tensor, "
     return at.U.T @ torch.from_numpy(joint - joint.sum(0) / len(at.E)) @ at.E
 
 
-def shares(task: PlantedToken, d: int, seed: int) -> dict[str, float]:
+def success_rates(task: PlantedToken, d: int, seed: int) -> dict[str, float]:
     """On fresh sequences, how often the label is right, and how often the mark is attended to."""
-    at, sample, fresh = Directions.drawn(task.N, d, seed), task.learned(seed), task.sample(seed, TEST_STEP, TEST)
-    w = attention(first_values(sample, at), sample, at)
-    taken, marked = attended(w, fresh, at)
-    answers = (at.U @ last_values(w, sample, at) @ at.E.T).argmax(0)
+    at, sample, fresh = (
+        Directions.drawn(task.N, d, seed),
+        task.training_sample(seed),
+        task.sample(seed, TEST_STEP, TEST),
+    )
+    w = second_step(first_step(sample, at), sample, at)
+    taken, marked = hard_attention(w, fresh, at)
+    answers = (at.U @ third_step(w, sample, at) @ at.E.T).argmax(0)
     right = (answers[taken].numpy() == fresh.labels).mean()
     return {"label": float(right), "mark": float(marked.double().mean())}
 
 
-def planted(task: PlantedToken, d: int, seed: int, model: OneHead) -> dict[str, float]:
+def learn_planted_token(task: PlantedToken, d: int, seed: int, model: OneHead) -> dict[str, float]:
     """What a Search asks at each width."""
-    return {"accuracy": shares(task, d, seed)[model.asked]}
+    return {"accuracy": success_rates(task, d, seed)[model.asked]}

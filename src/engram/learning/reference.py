@@ -1,6 +1,6 @@
 """Loss and gradients by autograd through the readable forward pass, on any device: the reference path.
 
-The exact fast path (from the memory algebra, on CPU) goes beside this file with the same signature.
+The exact fast path (fast.py: from the memory algebra, on CPU) has the same signature.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def _group_loss(logits: Tensor, targets: Tensor, sums: Tensor) -> Tensor:
 
 
 def summary(sums: dict[str, list[float]]) -> dict[str, float]:
-    """Means by group and over all; a group that no position of the batch belongs to has no mean: NaN."""
+    """Means by group and over all; NaN for a group without positions in the batch."""
     whole = [sum(column) for column in zip(*sums.values(), strict=True)]
     metrics = {"loss": _ratio(whole[0], whole[2])}
     for name, (loss, right, positions) in sums.items():

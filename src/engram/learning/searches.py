@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from engram.errors import Interrupted
-from engram.learning.fact_search import learned
+from engram.learning.fact_search import train_on_facts
 from engram.learning.paths import STORE_PATHS, choose_fact_path, choose_store_path, no_path
 from engram.learning.plan import FreshBatch, FullBatch
-from engram.learning.planted_steps import planted
-from engram.learning.stores import written
+from engram.learning.planted_steps import learn_planted_token
+from engram.learning.stores import write_store
 from engram.models.factual import Factual
 from engram.models.one_head import OneHead
 from engram.models.stores import Learner, Written
@@ -61,23 +61,25 @@ def kind_of(task: object, model: object, plan: object) -> SearchKind:
         if kind.fits(task, model, plan):
             return kind
     given = f"{type(task).__name__}, {type(model).__name__} and {type(plan).__name__ if plan else 'no plan'}"
-    raise ValueError(f"task: no search tries {given}; these belong together: {'; '.join(map(str, KINDS))}")
+    raise ValueError(f"task: no search takes {given}; these belong together: {'; '.join(map(str, KINDS))}")
 
 
 def _try_planted(spec: Any, n: int, seeds: Sequence[int], path: str, stop: Stop) -> Outcomes:
-    return [planted(spec.task, n, seed, spec.model) for seed in _until(stop, seeds)]
+    return [learn_planted_token(spec.task, n, seed, spec.model) for seed in _until(stop, seeds)]
 
 
 def _try_facts(spec: Any, n: int, seeds: Sequence[int], path: str, stop: Stop) -> Outcomes:
     task = spec.task.of(n)
     model = spec.model.model_copy(update={"answers": task.answers})
-    found = [learned(model, spec.plan, task, seed, spec.target, stop, path) for seed in seeds]
+    found = [train_on_facts(model, spec.plan, task, seed, spec.target, stop, path) for seed in seeds]
     return [{"accuracy": one.accuracy, "steps": one.steps, "rate": one.rate} for one in found]
 
 
 def _try_written(spec: Any, n: int, seeds: Sequence[int], path: str, stop: Stop) -> Outcomes:
     problems = _problems(spec, n, seeds)
-    found = [written(spec.model, problem, seed) for problem, seed in zip(problems, _until(stop, seeds), strict=True)]
+    found = [
+        write_store(spec.model, problem, seed) for problem, seed in zip(problems, _until(stop, seeds), strict=True)
+    ]
     return [{"accuracy": outcome.accuracy} for outcome in found]
 
 

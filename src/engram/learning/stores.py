@@ -18,16 +18,16 @@ Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The best accuracy seen, the steps it took to end, and the weights there."""
+class StoreOutcome:
+    """The best accuracy seen, the steps taken, and the weights at the end."""
 
     accuracy: float
     steps: int = 0
     weights: Weights = field(default_factory=dict)
 
 
-def written(model: Written, problem: Problem, seed: int) -> Outcome:
-    """Mean accuracy over the draws; scores are formed for so many rows at a time as fit."""
+def write_store(model: Written, problem: Problem, seed: int) -> StoreOutcome:
+    """Mean accuracy over the draws; scores are formed for as many rows at a time as fit."""
     answers = model.answers(problem.X, targets(problem.U, problem.f), seed)
     rows = max(1, SCORES_AT_ONCE // problem.U.shape[1])
     right = 0
@@ -35,13 +35,13 @@ def written(model: Written, problem: Problem, seed: int) -> Outcome:
         for first in range(0, len(f), rows):
             part = slice(first, first + rows)
             right += int(((y[part] @ U.T).argmax(1) == f[part]).sum())
-    return Outcome(right / problem.f.numel())
+    return StoreOutcome(right / problem.f.numel())
 
 
-def trained(
+def train_stores(
     model: Learner, plan: FullBatch, problem: Problem, seeds: Sequence[int], target: float, stop: Stop
-) -> list[Outcome]:
-    """Every problem with a seed of its own, all in one batched product; each is over at its first success."""
+) -> list[StoreOutcome]:
+    """Train on every problem with its own seed, all in one batched product; each ends at its first success."""
     w = _stacked([model.init(seed) for seed in seeds], problem.X.dtype)
     optimiser = plan.optimiser.over(list(w.values()))
     best, ended = torch.zeros(len(seeds), dtype=torch.float64), torch.full((len(seeds),), -1)
@@ -61,10 +61,11 @@ def trained(
         (cross_entropy(logits.transpose(1, 2), problem.f) * len(seeds)).backward()
         optimiser.step()
     last = [{name: part[i].detach() for name, part in w.items()} for i in range(len(seeds))]
-    return [Outcome(float(a), int(s), v) for a, s, v in zip(best, ended, last, strict=True)]
+    return [StoreOutcome(float(a), int(s), v) for a, s, v in zip(best, ended, last, strict=True)]
 
 
 def given_up(plan: FullBatch | FreshBatch, step: int, best: float) -> bool:
+    """Whether the plan gives up a training with this best accuracy at this step."""
     return any(step >= at and best < least for at, least in plan.hopeless)
 
 

@@ -1,4 +1,4 @@
-"""What memories accept: names, whole numbers, sizes that fit into the machine. Whatever else comes is told."""
+"""What memories accept: names, whole numbers, sizes that fit into the machine. Anything else is refused."""
 
 import os
 from collections.abc import Iterable
@@ -13,10 +13,10 @@ from engram.errors import EngramError, did_you_mean
 LARGEST_SEED = 2**63 - 1
 
 
-def whole_number(field: str, value: Any, least: int, most: int | None = None) -> None:
+def check_whole_number(field: str, value: Any, least: int, most: int | None = None) -> None:
     if not is_whole(value) or value < least or (most is not None and value > most):
-        allowed = f"of {least} or more" if most is None else f"from {least} to {most}"
-        raise EngramError(f"{field}: {shown(value)} came; a whole number {allowed} is allowed")
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise EngramError(f"{field}: must be a whole number {allowed}; got {shown(value)}")
 
 
 def is_whole(value: object) -> bool:
@@ -29,36 +29,36 @@ def is_real(value: object) -> bool:
 
 def check_size(d: object, seed: object, least: int = 1) -> None:
     """The two numbers that every memory is made from."""
-    whole_number("d", d, least)
-    whole_number("seed", seed, 0, LARGEST_SEED)
+    check_whole_number("d", d, least)
+    check_whole_number("seed", seed, 0, LARGEST_SEED)
 
 
 def check_rank(field: str, rank: int, d: int) -> None:
-    whole_number(field, rank, 1)
+    check_whole_number(field, rank, 1)
     if rank > d:
-        raise EngramError(f"{field}: {rank} came; the rank of a d×d matrix is at most d={d}")
+        raise EngramError(f"{field}: must be at most d={d}, the largest rank of a d×d matrix; got {rank}")
 
 
-def finite(field: str, value: Any, above: float = -inf) -> None:
+def check_finite(field: str, value: Any, above: float = -inf) -> None:
     if not (is_real(value) and above < value < inf):
         allowed = "a finite number" if above == -inf else f"a finite number above {above:g}"
-        raise EngramError(f"{field}: {shown(value)} came; {allowed} is allowed")
+        raise EngramError(f"{field}: must be {allowed}; got {shown(value)}")
 
 
-def one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
+def check_one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         hint = did_you_mean(str(value), allowed)
-        raise EngramError(f"{field}: no {field} {shown(value)}; {hint}allowed: {', '.join(allowed)}")
+        raise EngramError(f"{field}: unknown {shown(value)}; {hint}allowed: {', '.join(allowed)}")
 
 
 def check_names(*names: object) -> None:
-    """Refuse what no table finds again."""
+    """Refuse names that a table could not find again."""
     for name in names:
         if not hashable(name):
-            told = f"{shown(name)} is a {type(name).__name__}, which has no hash of what it holds"
-            raise EngramError(f"name: {told}; use strings, numbers, tuples, frozensets")
+            given = f"{shown(name)} is a {type(name).__name__}, which cannot be hashed by its content"
+            raise EngramError(f"name: {given}; use strings, numbers, tuples or frozensets")
         if name != name:
-            raise EngramError(f"name: {shown(name)} is not equal to itself, so it is never found again; use another")
+            raise EngramError(f"name: {shown(name)} is not equal to itself and could never be found again; use another")
 
 
 def hashable(name: object) -> bool:
@@ -66,26 +66,26 @@ def hashable(name: object) -> bool:
         hash(name)
     except TypeError:
         return False
-    return not isinstance(name, Tensor)  # its hash is the place it lies at
+    return not isinstance(name, Tensor)  # its hash is its address
 
 
 def several(what: str, names: object) -> list[Any]:
     """Names, or whatever stands for them, one by one."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise EngramError(f"{what}: {shown(names)} came; write {what}([name, …])")
+        raise EngramError(f"{what}: got {shown(names)}, which is not a list of names; write {what}([name, …])")
     listed = list(names)
     if not listed:
-        raise EngramError(f"{what}: nothing was given; write {what}([name, …])")
+        raise EngramError(f"{what}: no names were given; write {what}([name, …])")
     return listed
 
 
 def shown(value: object) -> str:
-    """What came, in one short line."""
+    """A value in one short line."""
     return " ".join(f"{value!r:.80}".split())
 
 
 def machine_bytes() -> float:
-    """Memory of this machine; infinite where the system does not tell."""
+    """Memory of this machine; infinite where the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -97,5 +97,5 @@ def check_room(what: str, *shape: int) -> None:
     needed, there = 8 * prod(shape), machine_bytes()
     if needed > there:
         size = " × ".join(f"{n:,}" for n in shape)
-        told = f"{what} ({size} numbers) would take {needed / 1e9:,.1f} GB and this machine has {there / 1e9:,.1f} GB"
-        raise EngramError(f"memory: {told}; lower d or m, store fewer pairs, or ask about fewer keys at a time")
+        why = f"{what} ({size} numbers) would take {needed / 1e9:,.1f} GB, but this machine has {there / 1e9:,.1f} GB"
+        raise EngramError(f"memory: {why}; lower d or m, store fewer pairs, or ask about fewer keys at a time")

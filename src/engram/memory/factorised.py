@@ -14,7 +14,10 @@ from engram.memory.rules import factors, low_rank
 
 
 class LowRank(Memory):
-    """W = A Bᵀ with B ∈ R^{d×m} frozen, entries N(0, 1), and A = Σ_z u_{f(z)} (Bᵀ e_z)ᵀ / m."""
+    """W = A Bᵀ with B ∈ R^{d×m} frozen, entries N(0, 1), and A = Σ_z u_{f(z)} (Bᵀ e_z)ᵀ / m.
+
+    Nichani, Lee and Bietti (2025), Theorem 1, with rank m ≤ d.
+    """
 
     def __init__(self, d: int, m: int, *, seed: int = 0, law: Law = "sphere"):
         super().__init__(d, seed=seed, law=law)
@@ -32,7 +35,7 @@ class LowRank(Memory):
 
 
 class Factorised(Memory):
-    """W = (d/2d') U V, where U = U₀ + Σ_i y_i (V₀ x_i)ᵀ and V = V₀ + Σ_i (U₀ᵀ y_i) x_iᵀ.
+    """W = (d/2d') U V with d' = d_inner, where U = U₀ + Σ_i y_i (V₀ x_i)ᵀ and V = V₀ + Σ_i (U₀ᵀ y_i) x_iᵀ.
 
     "Birth of a Transformer", App. D: U₀ ∈ R^{d×d'} and V₀ ∈ R^{d'×d} have entries N(0, 1/d); x_i is e_z, y_i is
     u_{f(z)}. One gradient step on each factor looks like this. The second and third terms of U V each give half of
@@ -56,7 +59,7 @@ class Factorised(Memory):
 
 
 class LayerNormed(Linear):
-    """u_y · Wx / ‖Wx‖: a Linear memory, written as ever, that answers with vectors of length one."""
+    """score_y = u_y · W e_z / ‖W e_z‖, with W written as in Linear ("Birth of a Transformer", App. D, Eq. 37)."""
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
         answers = x @ self.W.T

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.memory.check import check_room, check_size, is_whole, several, shown, whole_number
+from engram.memory.check import check_room, check_size, check_whole_number, is_whole, several, shown
 from engram.memory.names import Names
 
 Degree = int | Literal["exp"]
@@ -39,7 +39,7 @@ def _halves(o: Tensor, degree: Degree) -> tuple[Tensor, Tensor]:
 
 
 def drive(xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree = 2) -> Float[Tensor, "*batch d"]:
-    """What pushes each bit of x, were it updated alone; a sum over patterns for F = tⁿ."""
+    """drive_i = Σ_μ F(ξ_μ · x | x_i = +1) − F(ξ_μ · x | x_i = −1) of every bit; for F = exp up to a positive factor."""
     A, B = _halves(x @ xi.mT, degree)
     return A @ xi + x * B.sum(-1, keepdim=True)
 
@@ -47,7 +47,7 @@ def drive(xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree
 def synchronous(
     xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree = 2
 ) -> Float[Tensor, "*batch d"]:
-    """All bits at once; can end in a cycle of two states."""
+    """x_i ← sign(drive_i), all bits at once; can end in a cycle of two states."""
     h = drive(xi, x, degree)
     return torch.where(h == 0, x, h.sign())
 
@@ -55,7 +55,7 @@ def synchronous(
 def asynchronous(
     xi: Float[Tensor, "N d"], x: Float[Tensor, "n d"], degree: Degree = 2, bits: Iterable[int] | None = None
 ) -> Float[Tensor, "n d"]:
-    """One bit after the other, from the first to the last by default: the energy never rises."""
+    """x_i ← sign(drive_i), one bit after the other, from first to last by default: the energy never rises."""
     x = x.clone()
     o = x @ xi.mT
     for i in range(xi.shape[1]) if bits is None else bits:
@@ -90,7 +90,10 @@ def energy(xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degre
 
 
 class Hopfield:
-    """Patterns that a noisy cue falls back to; plain names get random patterns.
+    """Patterns ξ_μ ∈ {±1}^d as minima of E(x) = −Σ_μ F(ξ_μ · x); a noisy cue falls back to the pattern that it is near.
+
+    degree    n ≥ 2: F(t) = tⁿ (Hopfield 1982; Krotov and Hopfield 2016); "exp": F = exp (Demircigil et al. 2017)
+    seed      of the random patterns of plain names
 
     >>> m = Hopfield(d=200, seed=0)
     >>> m.store(["France", "Japan", "Peru"])
@@ -102,16 +105,16 @@ class Hopfield:
         check_size(d, seed, least=2)
         if degree != "exp" and not (is_whole(degree) and degree >= 2 and degree * log(d + 2) < 600):
             most = int(600 / log(d + 2))  # (d + 2)ⁿ must stay a finite number
-            raise EngramError(f"degree: {shown(degree)} is not allowed; write 2 … {most} (for d={d}), or 'exp'")
+            raise EngramError(f"degree: must be 'exp' or, for d={d}, from 2 to {most}; got {shown(degree)}")
         self.d, self.seed = d, seed
         self.degree: Degree = degree
         self.names = Names(d, "signs", seed, "xi")
         self._given: dict[Hashable, Float[Tensor, " d"]] = {}
 
     def store(self, patterns: Mapping[Hashable, Pattern] | Iterable[Hashable]) -> None:
-        """Names, which get random patterns; or {name: pattern} with patterns of ±1."""
+        """Store names, which get random patterns, or {name: pattern} with d entries ±1 each."""
         if isinstance(patterns, Tensor | np.ndarray):
-            raise EngramError("store: a vector came without a name; write store({name: pattern, …})")
+            raise EngramError("store: a vector was given without a name; write store({name: pattern, …})")
         if isinstance(patterns, Sized):
             check_room("patterns", len(patterns), self.d)
         listed = several("store", patterns)
@@ -122,13 +125,13 @@ class Hopfield:
         fresh = {name: vector for name, vector in given.items() if name not in self.names}
         self.names.add(listed)
         self._given |= fresh
-        vars(self).pop("xi", None)  # found anew when it is asked for
+        vars(self).pop("xi", None)  # recomputed when it is next needed
 
     @cached_property
     def xi(self) -> Float[Tensor, "N d"]:
-        """The stored patterns, in the order they came."""
+        """The stored patterns, in the order of storing."""
         if not len(self.names):
-            raise EngramError("recall: nothing is stored yet; write store([name, …]) first")
+            raise EngramError("recall: nothing is stored yet; call store([name, …]) first")
         if not self._given:
             return self.names.vectors
         return self.names.vectors.index_put(
@@ -140,16 +143,16 @@ class Hopfield:
         return self.xi[self.names.row(name)]
 
     def noisy(self, name: Hashable, flips: int, draw: int = 0) -> Float[Tensor, " d"]:
-        """The pattern with some of its bits flipped, chosen at random."""
-        whole_number("flips", flips, 0, self.d)
+        """The pattern with `flips` of its bits flipped at random; another `draw` flips others."""
+        check_whole_number("flips", flips, 0, self.d)
         x = self[name].clone()
         x[flipped_bits(1, self.d, flips, self.seed, f"flips{draw}")[0]] *= -1
         return x
 
     def scores(self, cues: Iterable[Cue] | None = None) -> Float[Tensor, "n N"]:
-        """Overlaps ξ_μ · x / d. Rows: the cues (all stored patterns by default). Columns: the patterns, as they came.
+        """Overlaps ξ_μ · x / d: one row for each cue x (all stored patterns by default), one column for each pattern.
 
-        One vector is one cue, and has one row.
+        A single vector is one cue, with one row.
         """
         if cues is None:
             return self._overlaps(self.xi)
@@ -177,24 +180,25 @@ class Hopfield:
         return list(self.names)[int(self._overlaps(self.settle(cue)[None]).argmax())]
 
     def margin(self, *names: Hashable) -> float:
-        """The least ξ_i · drive_i over bits and patterns (all by default); 1 for a pattern alone, stable if > 0."""
+        """min over bits i and patterns (all by default) of ξ_i drive_i, in units of a single pattern; > 0 if stable."""
         xi = self.xi[self.names.rows(names)] if names else self.xi
         check_room("overlaps", 3, len(xi), len(self.xi))
         alone = drive(xi[:1], xi[0], self.degree)[0].abs()  # F(d) − F(d−2), in the same units
         return float((xi * drive(self.xi, xi, self.degree)).min() / alone)
 
     def stable(self) -> float:
-        """The share of stored patterns that one update leaves as they are."""
+        """The share of stored patterns that one synchronous update leaves unchanged."""
         check_room("overlaps", 3, len(self.xi), len(self.xi))
         return float((synchronous(self.xi, self.xi, self.degree) == self.xi).all(1).double().mean())
 
     def accuracy(self) -> float:
-        """The share of stored patterns that are recalled, each from itself: near where it settles, if not stable."""
+        """The share of stored patterns that are recalled from themselves: nearest to where they settle."""
         check_room("overlaps", 3, len(self.xi), len(self.xi))
         nearest = self._overlaps(settle(self.xi, self.xi, self.degree)).argmax(1)
         return float((nearest == torch.arange(len(nearest))).double().mean())
 
     def energy(self, cue: Cue) -> float:
+        """E(x) of a cue; for "exp", −log Σ_μ exp(ξ_μ · x)."""
         return float(energy(self.xi, self._vector(cue), self.degree))
 
     def _vector(self, cue: Cue) -> Float[Tensor, " d"]:
@@ -204,13 +208,13 @@ class Hopfield:
         try:
             x = torch.as_tensor(given)
         except (TypeError, ValueError, RuntimeError):
-            raise EngramError(f"pattern: {shown(given)} is no vector; {self.d} entries of ±1 are wanted") from None
+            raise EngramError(f"pattern: must be a vector of d={self.d} entries ±1; got {shown(given)}") from None
         if x.shape != (self.d,):
-            raise EngramError(f"pattern: shape {tuple(x.shape)} came; ({self.d},) is wanted, d={self.d} entries of ±1")
+            raise EngramError(f"pattern: must be a vector of d={self.d} entries ±1; got shape {tuple(x.shape)}")
         x = x.detach().to(torch.float64, copy=True)
         if not (x.abs() == 1).all():
             wrong = float(x[x.abs() != 1][0])
-            raise EngramError(f"pattern: entry {wrong:g} came; every entry must be +1 or −1")
+            raise EngramError(f"pattern: every entry must be +1 or −1; got {wrong:g}")
         return x
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engram.embeddings import Law
 from engram.errors import EngramError
-from engram.memory.check import check_names, check_rank, check_room, one_of, whole_number
+from engram.memory.check import check_names, check_one_of, check_rank, check_room, check_whole_number
 from engram.memory.memory import Memory, Name
 from engram.memory.names import Names
 from engram.memory.rules import hebb, rounded
@@ -25,10 +25,10 @@ Same = TypeVar("Same", bound="Linear")
 class Edit:
     """What rewriting one pair did to the others.
 
-    changed          other stored keys that recall another value than before
-    largest          largest change of any score of another stored key
-    margin_before    least margin of all stored pairs, each time with the pairs of that time
-    margin_after
+    changed          other stored keys that now recall another value
+    largest          the largest change in any score of another stored key
+    margin_before    the smallest margin over the pairs stored before the edit
+    margin_after     the smallest margin over the pairs stored after it
     """
 
     key: Name
@@ -41,14 +41,15 @@ class Edit:
 
 
 class Linear(Memory):
-    """W is d×d (of a model perhaps not square) and the score of y is u_y · W e_z.
+    """score_y = u_y · W e_z with one matrix W, d×d unless it is that of a model; `rule` says how W is written.
 
-    hebb       W = Σ_z u_{f(z)} e_zᵀ, one outer product a pair
+    hebb       W = Σ_z u_{f(z)} e_zᵀ, one outer product per pair
     one-step   W = (η/N) Σ_z Σ_k (1{f(z)=k} − 1/M) u_k e_zᵀ: a gradient step of size η = lr from W = 0
-    trained    cross-entropy over all pairs by Adam from W = 0, until all are recalled or `steps` are over
-    given      W is a matrix of a model (Linear.of); more pairs are added as outer products of the usual strength
+    trained    cross-entropy over all pairs by Adam (lr) from W = 0, until all are recalled or `steps` are over
+    given      W is a matrix of a model (Linear.of); further pairs are added as outer products of the usual `strength`
 
-    By "one-step" and "trained" W is written again from all pairs whenever something is stored.
+    With "one-step" and "trained", W is computed again from all pairs whenever something is stored.
+    Birth of a Transformer, Lemma 1 (one-step); Nichani, Lee and Bietti (2025), Theorem 1 (hebb), Fig. 1 left (trained).
 
     >>> m = Linear(d=64, seed=0)
     >>> m.store({"France": "Paris", "Japan": "Tokyo", "Peru": "Lima"})
@@ -60,7 +61,7 @@ class Linear(Memory):
         self, d: int, *, rule: Rule = "hebb", seed: int = 0, law: Law = "sphere", lr: float = 1.0, steps: int = 4096
     ):
         super().__init__(d, seed=seed, law=law)
-        one_of("rule", rule, get_args(Rule))
+        check_one_of("rule", rule, get_args(Rule))
         check_plan(lr, steps)
         check_room("W", d, d)
         self.rule, self.lr, self.steps = rule, lr, steps
@@ -68,12 +69,13 @@ class Linear(Memory):
 
     @classmethod
     def of(cls, stored: Stored) -> "Linear":
-        """A matrix of a model as a memory of one's own: margin, edit, truncate and quantise work on trained weights.
+        """W of a model as a memory: margin, edit, truncate and quantise then work on trained weights.
 
-        Names are those of its labels. Its pairs are the right answers, or the likeliest where there are several.
+        Keys and values have the names in `stored.labels`, with the side that asks as keys. The pairs are the right
+        answers, or the likeliest ones where `stored.right` is a law. A layer norm between W and the values is refused.
         """
         if stored.read is not None:
-            raise EngramError(f"{stored.name}: a layer norm lies between this matrix and its answers; it is not linear")
+            raise EngramError(f"{stored.name}: a layer norm lies between W and its answers, so it is not linear")
         turned = stored.asking == "values"
         E, U = (stored.values, stored.keys) if turned else (stored.keys, stored.values)
         memory = cls(E.shape[1], rule="given")
@@ -105,11 +107,11 @@ class Linear(Memory):
     def edit(self, key: Name, value: Name) -> Edit:
         """Rewrite one pair: W ← W + (s u_y − W e_z) e_zᵀ / ‖e_z‖², after which W e_z = s u_y.
 
-        s is the `strength` of all pairs. If the keys are orthogonal no other key notices.
+        s is the `strength` of all pairs. If the keys are orthogonal, no other key is affected.
         """
         before, old = self.copy(), self._value_of(key)
         if not self.inputs([key]).any():
-            raise EngramError(f"edit: the vector of {key!r} is zero, and no W answers it; give it another")
+            raise EngramError(f"edit: the vector of {key!r} is zero, and so is W e_z; give it another vector")
         with self._whole_or_not():
             self.values.add([value])
             self.pairs = self.pairs | {key: value}
@@ -120,12 +122,12 @@ class Linear(Memory):
     def _value_of(self, key: Name) -> Name:
         check_names(key)
         if key not in self.pairs:
-            self.keys.row(key)  # tells near names
+            self.keys.row(key)  # an unknown name is refused with the nearest one
             raise EngramError(f"edit: no pair is stored for {key!r}; store({{key: value}}) adds one")
         return self.pairs[key]
 
     def strength(self) -> float:
-        """How strong pairs are: 1 by Hebb, η/N by one step, otherwise the mean share of u_{f(z)} in W e_z."""
+        """s: 1 for hebb, η/N for one-step, otherwise the mean over pairs of max(0, u_{f(z)} · W e_z / ‖u_{f(z)}‖²)."""
         return self._strength(self.stored())
 
     def _strength(self, keys: list[Name]) -> float:
@@ -138,10 +140,7 @@ class Linear(Memory):
         return float(along.clamp(min=0).mean()) or 1.0  # W = 0 is right if there is one value only
 
     def truncate(self: Same, rank: int) -> Same:
-        """A copy whose W is the nearest of this rank: the largest singular values stay.
-
-        The Frobenius distance of the two is the root of the sum of squares of the singular values that went.
-        """
+        """A copy with the nearest W of this rank: ‖W − W_rank‖_F² = Σ_{i > rank} σ_i², σ the singular values of W."""
         check_rank("rank", rank, min(self.W.shape))
         return self.copy(truncated(self.W, rank))
 
@@ -150,11 +149,11 @@ class Linear(Memory):
         return torch.linalg.svdvals(self.W)
 
     def quantise(self: Same, bits: int) -> Same:
-        """A copy with every weight on the nearest of 2^bits levels on ±max|W|, Δ = 2 max|W| / (2^bits − 1) apart."""
+        """A copy with each weight on the nearest of 2^bits levels on ±max|W|, Δ = 2 max|W| / (2^bits − 1) apart."""
         return self.copy(rounded(self.W, 2**bits) if grid_step(self, bits) else None)
 
     def copy(self: Same, W: Float[Tensor, "m d"] | None = None) -> Same:
-        """The same pairs and names, with other weights if given; later changes of the one are not seen by the other."""
+        """The same pairs and names, with W if it is given; later changes to one memory do not affect the other."""
         other = copy(self)
         other.keys, other.values, other.pairs = self.keys.copy(), self.values.copy(), dict(self.pairs)
         other.W = self.W if W is None else W
@@ -162,7 +161,7 @@ class Linear(Memory):
 
 
 def _right_pairs(stored: Stored) -> dict[Name, Name]:
-    """Each question with its right answer; where a law says what is right, with the likeliest one."""
+    """Each question with its right answer, or with the likeliest one where a law says what is right."""
     if stored.right is None:
         return {}
     law = stored.right.is_floating_point()
@@ -179,26 +178,26 @@ def one_step(
 
 
 def grid_step(memory: Linear, bits: int) -> float:
-    """Δ, the distance of neighbouring levels."""
-    whole_number("bits", bits, 1, 32)
+    """Δ = 2 max|W| / (2^bits − 1), the distance between neighbouring levels."""
+    check_whole_number("bits", bits, 1, 32)
     return float(2 * memory.W.abs().amax() / (2**bits - 1))
 
 
 def quantisation_bound(memory: Linear, bits: int) -> float:
-    """What quantising can cost at most: margin_after ≥ margin_before − (Δ/2) max_{z,y} ‖e_z‖₁ ‖u_{f(z)} − u_y‖₁.
+    """(Δ/2) max_{z,y} ‖e_z‖₁ ‖u_{f(z)} − u_y‖₁, the most that quantise(bits) can take from any margin.
 
     No weight moves by more than Δ/2, so no score difference (u_{f(z)} − u_y) · W e_z by more than this (Hölder twice).
     """
     if type(memory).respond is not Linear.respond:
         kind = type(memory).__name__
-        raise EngramError(f"quantisation_bound: {kind} has scores that are not linear in W; Linear has such a bound")
+        raise EngramError(f"quantisation_bound: the scores of {kind} are not linear in W; only Linear has this bound")
     E, V, U = memory.inputs(memory.stored()), memory.values[memory.pairs.values()], memory.values.vectors
     apart = torch.cdist(V, U, p=1).amax(1)
     return grid_step(memory, bits) / 2 * float((E.abs().sum(1) * apart).max())
 
 
 def compare(before: Linear, after: Linear, key: Name, old: Name) -> Edit:
-    """What became of the other pairs when `key` was rewritten."""
+    """What rewriting `key` did to the other pairs."""
     others = [other for other in after.pairs if other != key]
     margins = before.margin(), after.margin()
     if not others:

@@ -1,4 +1,4 @@
-"""What every memory can do: store pairs, give scores, recall, tell its margin."""
+"""What every memory can do: store pairs, score, recall, and measure its margin."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -20,9 +20,10 @@ Same = TypeVar("Same", bound="Memory")
 
 
 class Memory(ABC):
-    """Pairs z → y of names, embedded as e_z and u_y; asked about e_z, it scores every known y.
+    """Pairs z → y = f(z) of names with embeddings e_z and u_y; asked about e_z, it scores every known y.
 
-    A memory of one's own says how it writes pairs (`_write`) and how it answers vectors (`respond`).
+    Embeddings are drawn from `law` (engram.embeddings.directions) when a name is first used, or given by `give`.
+    A subclass says how pairs are written (`_write`) and how input vectors are answered (`respond`).
     """
 
     def __init__(self, d: int, *, seed: int = 0, law: Law = "sphere"):
@@ -34,16 +35,16 @@ class Memory(ABC):
     def give(
         self: Same, E: Tensor, U: Tensor, keys: Iterable[Name] | None = None, values: Iterable[Name] | None = None
     ) -> Same:
-        """Embeddings of one's own, before anything is stored; names are 0, 1, … unless they are given too."""
+        """Take E (N×d) and U (M×d) as embeddings, before anything is stored; keys and values default to 0, 1, …."""
         if self.pairs:
-            raise EngramError(f"embeddings: {len(self.pairs)} pairs are stored already; give vectors to a new memory")
+            raise EngramError(f"embeddings: {len(self.pairs)} pairs are already stored; give vectors to a new memory")
         with self._whole_or_not():
             self.keys.give(E, keys)
             self.values.give(U, values)
         return self
 
     def store(self, pairs: Pairs) -> None:
-        """Write z → y for every pair; a key can stand for one value only."""
+        """Write z → y for every pair; a key has one value only."""
         fresh = self._accepted(pairs)
         if not fresh:
             return
@@ -65,13 +66,13 @@ class Memory(ABC):
             raise
 
     def _accepted(self, pairs: Pairs) -> dict[Name, Name]:
-        """The pairs that are not stored yet; told if there are none at all, or if a key has two values."""
+        """The pairs that are not stored yet; no pairs at all, or a key with two values, are refused."""
         fresh: dict[Name, Name] = {}
-        for key, value in listed(pairs):
+        for key, value in list_pairs(pairs):
             known = fresh.get(key, self.pairs.get(key, value))
             if known != value:
-                told = f"{key!r} → {value!r} conflicts with {key!r} → {known!r}"
-                raise EngramError(f"store: {told}; a linear memory can edit(key, value), others start anew")
+                conflict = f"{key!r} → {value!r} conflicts with {key!r} → {known!r}"
+                raise EngramError(f"store: {conflict}; use edit(key, value) of a linear memory, or a new memory")
             fresh[key] = known
         return {key: value for key, value in fresh.items() if key not in self.pairs}
 
@@ -80,7 +81,7 @@ class Memory(ABC):
         self.keys.add(keys)
 
     def inputs(self, keys: Iterable[Name]) -> Float[Tensor, "n d"]:
-        """The vector with which each key asks: e_z."""
+        """e_z, the vector with which each key asks."""
         return self.keys[keys]
 
     @abstractmethod
@@ -92,21 +93,21 @@ class Memory(ABC):
 
     @abstractmethod
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
-        """A score of every known value for each input vector."""
+        """The score of every known value for each input vector."""
 
     def scores(self, keys: Iterable[Name] | None = None) -> Float[Tensor, "n M"]:
-        """Rows: the keys (all stored ones by default). Columns: the values, in the order they came."""
+        """One row for each key (all stored ones by default), one column for each value in the order of storing."""
         stored = self.stored()
         asked = stored if keys is None else several("scores", keys)
         check_room("scores", 2, len(asked), len(self.values))
         return self.respond(self.inputs(asked))
 
     def recall(self, key: Name) -> Name:
-        """The value with the largest score."""
+        """argmax_y score_y: the value with the largest score."""
         return list(self.values)[int(self.scores([key])[0].argmax())]
 
     def margin(self, *keys: Name) -> float:
-        """Score of the right value minus the best wrong one, the least over the keys (all stored ones by default).
+        """min_z (score_{f(z)} − max_{y ≠ f(z)} score_y) over the keys (all stored ones by default).
 
         Infinite if there is no wrong value.
         """
@@ -120,9 +121,9 @@ class Memory(ABC):
         return float((self.scores().argmax(1) == self._right(self.pairs)).double().mean())
 
     def stored(self) -> list[Name]:
-        """The keys of all pairs; told if there are none."""
+        """The keys of all pairs; an empty memory is refused."""
         if not self.pairs:
-            raise EngramError("recall: nothing is stored yet; write store({key: value, …}) first")
+            raise EngramError("recall: nothing is stored yet; call store({key: value, …}) first")
         return list(self.pairs)
 
     def _right(self, keys: Iterable[Name]) -> Int[Tensor, " n"]:
@@ -130,17 +131,17 @@ class Memory(ABC):
         asked = list(keys)
         for key in asked:
             if key not in self.pairs:
-                raise EngramError(f"margin: no pair is stored for {key!r}; {len(self.pairs)} pairs are stored")
+                raise EngramError(f"margin: no pair is stored for {key!r}; store({{key: value}}) adds one")
         return torch.tensor(self.values.rows(self.pairs[key] for key in asked))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(d={self.d}, {len(self.pairs)} pairs)"
 
 
-def listed(pairs: object) -> list[tuple[Name, Name]]:
-    """The pairs one by one, or what is wrong with them."""
+def list_pairs(pairs: object) -> list[tuple[Name, Name]]:
+    """The pairs one by one; what is not a pair is refused."""
     if not isinstance(pairs, Iterable):
-        raise EngramError(f"store: {pairs!r} came; write store({{key: value, …}}) or [(key, value), …]")
+        raise EngramError(f"store: got {pairs!r}, not pairs; write store({{key: value, …}}) or [(key, value), …]")
     given = list(pairs.items() if isinstance(pairs, Mapping) else pairs)
     if not given:
         raise EngramError("store: no pairs were given; write store({key: value, …})")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engram.embeddings import Law, directions
 from engram.errors import EngramError
-from engram.memory.check import check_room, finite, is_whole, one_of, shown, whole_number
+from engram.memory.check import check_finite, check_one_of, check_room, check_whole_number, is_whole, shown
 from engram.memory.memory import Memory, Name
 from engram.memory.names import Names
 from engram.memory.retrieval import Kept
@@ -23,15 +23,17 @@ DEGREES = {"hermite": "1 or an even number", "ntk": "1, 2 or 3", "trained": "no 
 
 
 class MLP(Memory):
-    """A hidden layer of m units between e_z and u_y.
+    """score_y = u_y · Σ_i out_i σ(w_i · e_z + b_i) with m hidden units; `rule` says how the weights are written.
 
     hermite   W frozen, entries N(0, 1), ReLU; out_i = Σ_z h_k(w_i · e_z) u_{f(z)} / (m c_k), k = degree
     ntk       W and out frozen, entries N(0, 1), σ = t² + t³; the first layer moves by δ_i, linearised, k = degree − 1
-    trained   d → m → d with ReLU, a bias in the first layer only, entries N(0, 1/fan-in) at first, all moved by Adam
+    trained   ReLU, b in the first layer only, entries initially N(0, 1/fan-in), all trained by Adam with lr and `steps`
 
     Over random W the first two answer Σ_z ⟨e_z, x⟩^degree u_{f(z)} on average, for keys of length one. ReLU has no
     Hermite coefficient of odd degree above 1, and its slope none of even degree above 0: hence the even degrees of
-    "hermite", and the cubic σ of "ntk". "trained" begins anew with all pairs whenever something is stored.
+    "hermite", and the cubic σ of "ntk". "trained" starts again with all pairs whenever something is stored.
+
+    Nichani, Lee and Bietti (2025), Theorem 2 (hermite, ntk) and Fig. 1 right (trained).
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class MLP(Memory):
         steps: int = 4096,
     ):
         super().__init__(d, seed=seed, law=law)
-        whole_number("m", m, 1)
+        check_whole_number("m", m, 1)
         check_plan(lr, steps)
         check_room("layers", 4, m, d)
         self.m, self.rule, self.degree, self.lr, self.steps = m, rule, degree_of(rule, degree), lr, steps
@@ -92,12 +94,12 @@ class MLP(Memory):
 
 
 def degree_of(rule: str, degree: int | None) -> int:
-    """The power of ⟨e_z, x⟩ that a rule by hand answers with: 2 and 3 by default."""
-    one_of("rule", rule, get_args(Rule))
+    """The power of ⟨e_z, x⟩ in the answers of a rule: 2 (hermite) and 3 (ntk) by default."""
+    check_one_of("rule", rule, get_args(Rule))
     if degree is None:
         return {"hermite": 2, "ntk": 3, "trained": 0}[rule]
     if not (is_whole(degree) and fits(rule, degree)):
-        raise EngramError(f"degree: {shown(degree)} came; rule={rule!r} allows {DEGREES[rule]}")
+        raise EngramError(f"degree: rule={rule!r} allows {DEGREES[rule]}; got {shown(degree)}")
     return degree
 
 
@@ -108,11 +110,11 @@ def fits(rule: str, degree: int) -> bool:
 
 
 def check_unit(E: Float[Tensor, "n d"]) -> None:
-    """The Hermite identity is one of unit keys; a norm like √d would drown every answer."""
+    """The Hermite identity holds for unit keys; a norm such as √d would drown every answer."""
     lengths = E.norm(dim=1)
     if (lengths < 0.5).any() or (lengths > 2).any():
         length = float(lengths[(lengths.log().abs()).argmax()])
-        raise EngramError(f"embeddings: a key has length {length:.3g}; this rule needs about 1, as with law='sphere'")
+        raise EngramError(f"embeddings: a key has length {length:.3g}; this rule needs length 1, as with law='sphere'")
 
 
 class TwoInputs(MLP):
@@ -137,25 +139,26 @@ def both(keys: Iterable[Name]) -> tuple[list[Name], list[Name]]:
     listed = list(keys)
     for key in listed:
         if not (isinstance(key, tuple) and len(key) == 2):
-            raise EngramError(f"key: {shown(key)} came; a memory of two inputs has keys (z1, z2)")
+            raise EngramError(f"key: a memory of two inputs has keys (z1, z2); got {shown(key)}")
     return [key[0] for key in listed], [key[1] for key in listed]  # type: ignore[index]
 
 
 class Threshold(Kept):
-    """F(x) = Σ_z u_{f(z)} σ(e_z · x − b), one ReLU a pair: a bias above ⟨e_z, e_z'⟩ silences every other key.
+    """score_y = u_y · Σ_z u_{f(z)} ReLU(e_z · x − b), one unit per pair: b above all ⟨e_z, e_z'⟩ silences other keys.
 
-    By default b lies halfway between the largest such overlap and the smallest ‖e_z‖² of what is stored.
+    By default b = `bias` lies halfway between the largest such overlap and the smallest ‖e_z‖² of the stored keys.
+    Birth of a Transformer, App. D.
     """
 
     def __init__(self, d: int, *, bias: float | None = None, seed: int = 0, law: Law = "sphere"):
         super().__init__(d, seed=seed, law=law)
         if bias is not None:
-            finite("bias", bias)
+            check_finite("bias", bias)
         self.bias = bias
 
     def _write(self, pairs: dict[Name, Name]) -> None:
         super()._write(pairs)
-        vars(self).pop("halfway", None)  # found anew when it is asked for
+        vars(self).pop("halfway", None)  # recomputed when it is next needed
 
     @cached_property
     def halfway(self) -> float:
@@ -172,10 +175,10 @@ class Threshold(Kept):
 
 
 class Sets(Threshold):
-    """Keys are frozensets I of names; the input is e_I = (1/√|I|) Σ_{i∈I} e_i and F(x) = Σ_I u_{f(I)} σ(e_I · x − b).
+    """A Threshold memory whose keys are frozensets I of names, with e_I = (1/√|I|) Σ_{i∈I} e_i.
 
-    A Linear memory given the same inputs cannot: e_{ij} + e_{kl} = e_{ik} + e_{jl}, so {i,j} and {k,l} → A with
-    {i,k} and {j,l} → B would need a score of A minus B that is positive and negative.
+    A Linear memory cannot store all such pairs: e_{ij} + e_{kl} = e_{ik} + e_{jl}, so {i,j}, {k,l} → A and
+    {i,k}, {j,l} → B would need a score of A minus B that is both positive and negative.
     """
 
     def _hear(self, keys: Iterable[Name]) -> None:
@@ -190,5 +193,5 @@ class Sets(Threshold):
 def members_of(key: Name) -> list[Name]:
     """The names in a set, in an order that does not depend on the hash seed."""
     if not (isinstance(key, frozenset) and key):
-        raise EngramError(f"key: {shown(key)} came; a memory of sets has keys like frozenset({{'a', 'b'}})")
+        raise EngramError(f"key: a memory of sets has keys such as frozenset({{'a', 'b'}}); got {shown(key)}")
     return sorted(key, key=repr)

@@ -1,4 +1,4 @@
-"""Names and their vectors: any hashable name gets a random direction the first time it is heard."""
+"""Names and their vectors: any hashable name gets a random direction when it is first used."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
@@ -16,7 +16,7 @@ class Names:
     """A growing table of names; row i of `vectors` is the embedding of the i-th name.
 
     Vectors are drawn from (law, d, seed, stream), so the same names in the same order have the same vectors; or they
-    are given, one row a name, and then no name can be added.
+    are given, one row per name, and then no name can be added.
     """
 
     def __init__(self, d: int, law: Law, seed: int, stream: str):
@@ -24,7 +24,7 @@ class Names:
         self.d, self.seed, self.stream = d, seed, stream
         self.law: Law = law
         self._rows: dict[Hashable, int] = {}
-        self._drawn = directions(law, 0, d, seed, stream, torch.float64)  # no rows yet, but an unknown law is told here
+        self._drawn = directions(law, 0, d, seed, stream, torch.float64)  # no rows yet; refuses an unknown law
         self._fixed = False
 
     @property
@@ -32,17 +32,17 @@ class Names:
         return self._drawn[: len(self._rows)]
 
     def give(self, vectors: Tensor, names: Iterable[Hashable] | None = None) -> None:
-        """Vectors of one's own, in float64 from here on; names are 0, 1, … unless they are given too."""
+        """Take these vectors, as float64; names default to 0, 1, …."""
         listed = list(range(vectors.shape[0] if vectors.ndim else 0) if names is None else names)
         check_names(*listed)
         rows = {name: i for i, name in enumerate(listed)}
         if len(rows) < len(listed):
             raise EngramError(f"embeddings: names of {self.stream} repeat; each row needs a name of its own")
         if vectors.shape != (len(rows), self.d):
-            told = f"{self.stream} has shape {tuple(vectors.shape)}; ({len(rows)}, {self.d}) is wanted, one row a name"
-            raise EngramError(f"embeddings: {told}")
+            needed = f"must have shape ({len(rows)}, {self.d}), one row per name"
+            raise EngramError(f"embeddings: {self.stream} {needed}; got shape {tuple(vectors.shape)}")
         if not torch.isfinite(vectors).all():
-            raise EngramError(f"embeddings: {self.stream} holds NaN or infinite entries; every entry must be finite")
+            raise EngramError(f"embeddings: {self.stream} contains NaN or infinite entries; every entry must be finite")
         self._rows, self._drawn, self._fixed = rows, vectors.detach().to(torch.float64, copy=True), True
 
     def add(self, names: Iterable[Hashable]) -> None:
@@ -50,14 +50,14 @@ class Names:
         check_names(*listed)
         fresh = [name for name in dict.fromkeys(listed) if name not in self._rows]
         if fresh and self._fixed:
-            raise EngramError(f"embeddings: {fresh[0]!r} has no vector in the given {self.stream}; give one row a name")
+            raise EngramError(f"embeddings: {fresh[0]!r} has no vector in the given {self.stream}; give it a row")
         n = len(self) + len(fresh)
         if n > len(self._drawn):
             self._drawn = self._draw(n)
         self._rows |= {name: len(self._rows) + i for i, name in enumerate(fresh)}
 
     def _draw(self, n: int) -> Float[Tensor, "rows d"]:
-        """At least n rows; twice as many as before, so that names that come one by one do not redraw every time."""
+        """At least n rows; twice as many as before, so that names added one by one do not redraw every time."""
         rows = max(n, 2 * len(self._drawn))
         if self.law == "orthonormal":
             rows = max(n, min(rows, self.d))

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import Law
-from engram.memory.check import check_room, finite, whole_number
+from engram.memory.check import check_finite, check_room, check_whole_number
 from engram.memory.memory import Memory, Name
 
 
@@ -30,17 +30,17 @@ class Kept(Memory):
         return weights.new_zeros(len(weights), len(self.values)).index_add(1, self.f, weights)
 
     def largest(self, weights: Float[Tensor, "n N"]) -> Float[Tensor, "n M"]:
-        """max_{z: f(z)=y} of the weights, for every y; −∞ for a value of no key."""
+        """max_{z: f(z)=y} of the weights, for every y; −∞ for a value without a key."""
         bottom = weights.new_full((len(weights), len(self.values)), -inf)
         return bottom.scatter_reduce(1, self.f.expand_as(weights), weights, "amax")
 
 
 class Dense(Kept):
-    """score_y = Σ_{z: f(z)=y} ⟨e_z, x⟩^n with n = degree."""
+    """score_y = Σ_{z: f(z)=y} ⟨e_z, x⟩^n with n = degree (Krotov and Hopfield 2016)."""
 
     def __init__(self, d: int, degree: int = 3, *, seed: int = 0, law: Law = "sphere"):
         super().__init__(d, seed=seed, law=law)
-        whole_number("degree", degree, 1)
+        check_whole_number("degree", degree, 1)
         self.degree = degree
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
@@ -48,16 +48,16 @@ class Dense(Kept):
 
 
 class Tempered(Kept):
-    """β, how sharply a memory prefers nearer keys: d by default, which for unit keys is ⟨ξ, x⟩ of ±1 patterns."""
+    """β, how sharply a memory prefers nearer keys: d by default, as if unit keys were ±1 patterns."""
 
     def __init__(self, d: int, beta: float | None = None, *, seed: int = 0, law: Law = "sphere"):
         super().__init__(d, seed=seed, law=law)
-        finite("beta", d if beta is None else beta, above=0)
+        check_finite("beta", d if beta is None else beta, above=0)
         self.beta = float(d if beta is None else beta)
 
 
 class Exponential(Tempered):
-    """score_y = log Σ_{z: f(z)=y} exp(β⟨e_z, x⟩), in logarithms so that nothing overflows; −∞ for a value of no key."""
+    """score_y = log Σ_{z: f(z)=y} exp(β⟨e_z, x⟩) (Demircigil et al. 2017); −∞ for a value without a key."""
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
         exponents = self.beta * self.overlaps(x)
@@ -66,7 +66,7 @@ class Exponential(Tempered):
 
 
 class Softmax(Tempered):
-    """One head of attention over the stored pairs: u_y · Σ_z softmax_z(β⟨e_z, x⟩) u_{f(z)}."""
+    """score_y = u_y · Σ_z softmax_z(β⟨e_z, x⟩) u_{f(z)}: one head of attention (Ramsauer et al. 2021)."""
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
         attention = (self.beta * self.overlaps(x)).softmax(1)
@@ -75,7 +75,7 @@ class Softmax(Tempered):
 
 
 class NearestNeighbour(Kept):
-    """score_y = −min_{z: f(z)=y} ‖x − e_z‖²: the value of the nearest key wins; −∞ for a value of no key."""
+    """score_y = −min_{z: f(z)=y} ‖x − e_z‖²: the value of the nearest key wins; −∞ for a value without a key."""
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
         check_room("distances", 2, len(x), len(self.E))

@@ -44,7 +44,7 @@ def factors(
 
 
 def thresholded(overlaps: Float[Tensor, "q n"], V: Float[Tensor, "n d"], b: float) -> Float[Tensor, "q d"]:
-    """F(x) = Σ_i v_i σ(x_i · x − b), σ = ReLU, from the overlaps x_i · x: a unit a pair, silent but for its own."""
+    """F(x) = Σ_i v_i σ(x_i · x − b), σ = ReLU, from the overlaps x_i · x: one unit per pair, silent for all others."""
     return (overlaps - b).relu() @ V
 
 

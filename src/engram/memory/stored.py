@@ -20,7 +20,7 @@ from engram.errors import EngramError
 
 @dataclass(frozen=True)
 class Labels:
-    """Words for a memory: its title, what asks and what answers, and a name for each of these."""
+    """Words for a memory: its title, what asks and what answers, and a name for each row and column of its scores."""
 
     title: str
     asks: str
@@ -31,14 +31,14 @@ class Labels:
 
 @dataclass(frozen=True)
 class Stored:
-    """One memory of a model, as `model.memories(weights, task, seed)` gives it.
+    """value_j · W key_i for all i and j: one memory of a model, from `model.memories(weights, task, seed)`.
 
-    right     for each row that asks the column of its right answer; or the law of right answers, a row of zeros where
-              nothing is asked; None where nothing is known to be right
-    asking    which side asks: rows of `scores` belong to it, columns to the other side
-    among     the only rows and columns that count for recall; None: all of them
-    parts     rows and columns whose recall is told apart, by name
-    read      what lies between W and the values, such as a layer norm
+    asking    the side that asks: the rows of `scores` belong to it, the columns to the other side
+    right     the column of the right answer to each row; or the law of right answers, with zeros in the rows where
+              nothing is asked; None if no answer is known to be right
+    among     the only rows and columns that count for recall; None: all
+    parts     by name, rows and columns whose recall is also reported separately
+    read      what is applied between W and the values, such as a layer norm
     """
 
     name: str
@@ -53,14 +53,14 @@ class Stored:
     read: Callable[[Tensor], Tensor] | None = None
 
     def scores(self) -> Float[Tensor, "asked answers"]:
-        """Row by row, the score of every answer to a question."""
+        """value_j · W key_i; one row for each question, one column for each answer."""
         written = self.keys @ self.W.T
         written = self.read(written) if self.read else written
         return written @ self.values.T if self.asking == "keys" else self.values @ written.T
 
     @property
     def answers(self) -> Int[Tensor, " asked"]:
-        """The right answer of every row, for a memory that has one."""
+        """The column of the right answer to each row, for a memory with single right answers."""
         if self.right is None or self.right.is_floating_point():
             raise EngramError(f"{self.name}: this memory has no single right answer for each question")
         return self.right
@@ -71,7 +71,7 @@ class Stored:
         return self.right is not None and not self.right.is_floating_point()
 
     def recall(self) -> float:
-        """The share of questions whose largest score is at the right answer; NaN where nothing competes."""
+        """The share of questions whose largest score is at the right answer; NaN with fewer than two questions."""
         counted = self if self.among is None else self.only(self.among)
         scores = counted.scores()
         if len(scores) < 2:
@@ -79,7 +79,7 @@ class Stored:
         return int((scores.argmax(dim=1) == counted.answers).sum()) / len(scores)
 
     def strengths(self) -> Float[Tensor, " asked"]:
-        """The score of each right answer, among what counts."""
+        """The score of each right answer, restricted to `among`."""
         counted = self if self.among is None else self.only(self.among)
         return counted.scores().gather(1, counted.answers[:, None])[:, 0]
 
@@ -89,7 +89,7 @@ class Stored:
         return scores.gather(1, right)[:, 0] - scores.scatter(1, right, -torch.inf).amax(1)
 
     def only(self, places: Int[Tensor, " some"]) -> "Stored":
-        """The memory in which only these rows ask, and only these columns answer."""
+        """The same memory restricted to these rows and columns."""
         rows, columns = (tuple(names[i] for i in places.tolist()) for names in (self.labels.rows, self.labels.columns))
         return replace(
             self,
@@ -106,7 +106,7 @@ class Stored:
             return None if self.right is None else self.right[places][:, places]
         same = self.right[places][:, None] == places
         if not same.any(1).all():
-            raise EngramError(f"{self.name}: the right answer of a question is not among the answers that are left")
+            raise EngramError(f"{self.name}: the right answer to a question is not among the answers that are left")
         return same.int().argmax(1)
 
     def spectrum(self) -> Float[Tensor, " rank"]:
@@ -114,15 +114,15 @@ class Stored:
         return torch.linalg.svdvals(self.W)
 
     def truncate(self, rank: int) -> "Stored":
-        """The memory with the nearest W of this rank."""
+        """The same memory with the nearest W of this rank."""
         return self.with_weights(truncated(self.W, rank))
 
     def with_weights(self, W: Float[Tensor, "d_out d_in"]) -> "Stored":
-        """The same questions put to another matrix."""
+        """The same keys and values with another matrix."""
         return replace(self, W=W)
 
 
 def truncated(W: Float[Tensor, "m n"], rank: int) -> Float[Tensor, "m n"]:
-    """The nearest matrix of this rank: only the largest singular values of W stay."""
+    """The nearest matrix of this rank: only the largest singular values of W are kept."""
     left, spectrum, right = torch.linalg.svd(W.double(), full_matrices=False)
     return ((left[:, :rank] * spectrum[:rank]) @ right[:rank]).to(W.dtype)

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.memory.check import finite, whole_number
+from engram.memory.check import check_finite, check_whole_number
 
 
 @torch.enable_grad()
@@ -39,5 +39,5 @@ def fit(
 
 
 def check_plan(lr: float, steps: int) -> None:
-    finite("lr", lr, above=0)
-    whole_number("steps", steps, 1)
+    check_finite("lr", lr, above=0)
+    check_whole_number("steps", steps, 1)

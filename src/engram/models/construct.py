@@ -1,7 +1,7 @@
 r"""Weights written by hand: the induction head of Eq. 7–8, the ground truth of every probe.
 
 W_K1 = β Σ_{t≥2} p_t p_{t−1}ᵀ            attend to the previous position
-W_K2 = β Σ_{k∈Q} e_k (Φ1 e_k)ᵀ           attend to where the current token came before,  Φ1 = W_O1 W_V1
+W_K2 = β Σ_{k∈Q} e_k (Φ1 e_k)ᵀ           attend to where the current token came just before,  Φ1 = W_O1 W_V1
 W_O2 = Σ_k u_k (W_V2 e_k)ᵀ               write the token that is attended to
 W_F  = Σ_{i,j} log π_b(j|i) u_j e_iᵀ     global knowledge; fixed triggers are left out
 """

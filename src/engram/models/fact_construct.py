@@ -33,15 +33,15 @@ ABOVE_COPY = 100.0  # how far what the MLP adds outweighs x itself
 
 @dataclass(frozen=True)
 class Construction:
-    """A model with its weights, and of each head the tokens that it owns."""
+    """A model with its weights, and the tokens that each head owns."""
 
     model: Factual
     weights: Weights
     sets: Sequence[Sequence[int]]
 
 
-def attention_only(book: Book, d: int, d_h: int, members: int, seed: int) -> Construction:
-    """Heads of width d_h, each with so many members."""
+def construct_attention_only(book: Book, d: int, d_h: int, members: int, seed: int) -> Construction:
+    """The construction of Theorem 3: heads of width d_h, each with `members` tokens."""
     sets = [*_sets(range(book.S), members), *_sets(range(book.S, book.S + book.R), members)]
     model = Factual(d=d, heads=len(sets), d_h=d_h, m=0, answers=book.answers, embeddings="sphere")
     w = _filtered(model, book, sets, seed)
@@ -53,8 +53,8 @@ def attention_only(book: Book, d: int, d_h: int, members: int, seed: int) -> Con
     return Construction(model, w, sets)
 
 
-def with_mlp(book: Book, d: int, d_h: int, members: int, m: int, seed: int) -> Construction:
-    """For each set of members as many heads as carry d/2 directions."""
+def construct_with_mlp(book: Book, d: int, d_h: int, members: int, m: int, seed: int) -> Construction:
+    """The construction of Theorem 4: for each set of members as many heads as carry d/2 directions."""
     half = d // 2
     copies = ceil(half / d_h)
     kinds = [_sets(range(book.S), members), _sets(range(book.S, book.S + book.R), members)]

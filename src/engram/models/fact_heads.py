@@ -32,7 +32,7 @@ class HeadTrace:
 
 
 class LinearHead(Value, name="models.fact_heads.LinearHead"):
-    """All first values are `alpha`."""
+    """logit_a = Σ_t w(z_t) W(a, z_t); all weights are initially `alpha`."""
 
     tokens_at_once: ClassVar[int] = AT_ONCE
     answers: Answers
@@ -76,7 +76,7 @@ def gathered(weight: Float[Tensor, "B T"], tokens: Int[Tensor, "B T"], N: int) -
 
 
 class SoftmaxHead(Value, name="models.fact_heads.SoftmaxHead"):
-    """Random embeddings on the sphere, frozen; W_KQ and W_OV begin at zero."""
+    """logits = U W_OV Σ_t a_t e_{z_t}; embeddings random on the sphere and frozen, W_KQ and W_OV initially zero."""
 
     tokens_at_once: ClassVar[int] = AT_ONCE
     answers: Answers

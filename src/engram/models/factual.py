@@ -38,7 +38,14 @@ class FactualTrace:
 
 
 class Factual(Value, name="models.factual.Factual"):
-    """Width d, H heads of width d_h, m hidden units (0: no MLP), a row of U for each answer (a Search sets these)."""
+    """logits = U (x + W_F ReLU(W_I x + b)) with x written by attention from EOS; the module has the formulas.
+
+    d, heads, d_h    width, number of heads H, and width of each head
+    m                hidden units; 0: no MLP
+    answers          rows of U; a Search sets them from its task
+
+    Nichani, Lee and Bietti (2025), Theorems 3 and 4 and Fig. 4.
+    """
 
     d: Width = 64
     heads: Width = 4
@@ -53,11 +60,12 @@ class Factual(Value, name="models.factual.Factual"):
 
     @property
     def trainable(self) -> tuple[str, ...]:
+        """All matrices but E and U."""
         return self.names[2:]
 
     @property
     def parameters(self) -> int:
-        """As on the axes of the paper: E, U and b are not counted."""
+        """4 H d_h d + 2 m d, as on the axes of the paper: E, U and b are not counted."""
         return 4 * self.heads * self.d_h * self.d + 2 * self.m * self.d
 
     def limits(self, w: Weights) -> tuple[int, int | None]:
@@ -67,7 +75,7 @@ class Factual(Value, name="models.factual.Factual"):
     def init(self, N: int, T: int, seed: int) -> Weights:
         """W_Q, W_K, W_V have variance 1/d_h, W_O 1/d, the MLP that of its published code."""
         if self.answers is None:
-            raise EngramError("model.answers: say how many answers there are to choose from (task.answers)")
+            raise EngramError("model.answers: is missing; set it to the number of answers of the task (task.answers)")
         read = self.heads * self.d_h
         w = {
             name: directions(self.embeddings, rows, self.d, seed, name)
@@ -98,8 +106,8 @@ class Factual(Value, name="models.factual.Factual"):
             ("W_O", (self.d, read)),
         ):
             if tuple(w[name].shape) != shape:
-                asked = f"H·d_h = {self.heads}·{self.d_h} and d = {self.d} ask for {shape}"
-                raise EngramError(f"{name} has the shape {tuple(w[name].shape)}; {asked}")
+                needed = f"{shape}, since H·d_h = {self.heads}·{self.d_h} and d = {self.d}"
+                raise EngramError(f"{name}: must have shape {needed}; got {tuple(w[name].shape)}")
 
     def _attend(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[Float[Tensor, "B T H"], Float[Tensor, "B read"]]:
         """Attention of EOS, and what the heads read with it, one after the other."""

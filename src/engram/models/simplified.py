@@ -5,7 +5,7 @@ r"""The simplified two-layer transformer of "Birth of a Transformer", section 4.
     x²_t = x¹_t + W_O2 Σ_{s≤t} a²_ts W_V2 x¹_s,     a²_t· = softmax_s( x¹_t · W_K2 x¹_s / √d )
     logits = U (x²_t + W_F x²_t)                    the W_F term only with the block "linear"
 
-One head a layer, W_Q = I, no biases, no layer norm. E, P, U are never trained in the paper.
+One head per layer, W_Q = I, no biases, no layer norm. E, P, U are never trained in the paper.
 """
 
 from math import sqrt
@@ -28,11 +28,17 @@ Attention = Literal["attention"]
 
 
 class Simplified(Value, name="models.simplified.Simplified"):
-    """Width d; blocks with or without the linear W_F; and one of two conventions for scale (NOTATION.md).
+    """logits = U (x² + W_F x²) after two attention layers of one head each; the module has the formulas.
+
+    d         width
+    blocks    the two attention layers, with or without "linear": W_F
+    scale     one of two conventions (NOTATION.md):
 
     scale        E, P          U, layers                 scores
     standard     N(0, 1)       uniform on ±1/√d          divided by √d
     unit         N(0, 1/d)     N(0, 1/d)                 as they are
+
+    Birth of a Transformer, section 4.2.
     """
 
     d: Annotated[int, Field(ge=1, le=16384)] = 128
@@ -48,7 +54,7 @@ class Simplified(Value, name="models.simplified.Simplified"):
         return ("E", "P", "U", *layers, *(("W_F",) if "linear" in self.blocks else ()))
 
     def init(self, N: int, T: int, seed: int) -> Weights:
-        """First values; each matrix has a stream of its own, so W_F or not leaves the others as they are."""
+        """Initial weights for N tokens and T positions; each matrix has its own random stream, with W_F or without."""
         input_law: Law = "gaussian" if self.scale == "standard" else "gaussian/d"
         layer_law: Law = "uniform/d" if self.scale == "standard" else "gaussian/d"
         rows = {"E": N, "P": T, "U": N}
@@ -59,6 +65,7 @@ class Simplified(Value, name="models.simplified.Simplified"):
         }
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Trace:
+        """The forward pass with every intermediate."""
         x0 = w["E"][tokens] + w["P"][: tokens.shape[1]]
         scores1, attention1, head1 = self._head(x0, w["W_K1"], w["W_V1"], w["W_O1"])
         x1 = x0 + head1
@@ -79,7 +86,7 @@ class Simplified(Value, name="models.simplified.Simplified"):
         return (1, 1), (2, 1)
 
     def without(self, w: Weights, head: Head) -> Weights:
-        """Weights in which a head, as (layer, 1), writes nothing."""
+        """Weights in which the head (layer, 1) writes nothing: its W_O is zero."""
         if head not in self.heads():
             raise EngramError(f"head: no head {head}; allowed: (1, 1), (2, 1)")
         name = f"W_O{head[0]}"

@@ -1,7 +1,7 @@
 """Networks that only store: what they are, before `Search` asks how much they hold.
 
-Written ones have a formula for their weights; trained ones have first weights and a forward pass. Inputs X and targets
-V are rows (N×d), with a leading axis of independent problems; an answer is decoded by its largest score with U.
+Written ones have a formula for their weights; trained ones have initial weights and a forward pass. Inputs X and
+targets V are rows (N×d), with a leading axis of independent problems; an answer is decoded by its largest score with U.
 """
 
 from math import sqrt
@@ -65,7 +65,7 @@ def _frozen(X: Rows, rows: int, columns: int, seed: int, name: str) -> Float[Ten
 
 @runtime_checkable
 class Learner(Protocol):
-    """A network whose every weight is trained: names and first values of its weights, and its forward pass."""
+    """A network whose every weight is trained: names and initial values of its weights, and its forward pass."""
 
     @property
     def d(self) -> int: ...
@@ -88,7 +88,7 @@ class LinearMap(Value, name="models.stores.LinearMap"):
 
 
 class TwoLayer(Value, name="models.stores.TwoLayer"):
-    """y = W2 ReLU(W1 x + b): m units with bias, no bias behind them."""
+    """y = W2 ReLU(W1 x + b): m units with bias, no bias after them."""
 
     d: Width
     m: Width
@@ -102,7 +102,7 @@ class TwoLayer(Value, name="models.stores.TwoLayer"):
 
 
 def lecun(n: int, d: int, seed: int, name: str) -> Float[Tensor, "n d"]:
-    """Entries of variance 1/d, normal cut at two standard deviations: the default of the published code."""
+    """Entries of variance 1/d, normal truncated at two standard deviations: the default of the published code."""
     u = generator(seed, f"init.{name}").random((n, d))
     cut = ndtri(ndtr(-2) + u * (ndtr(2) - ndtr(-2)))
     return torch.from_numpy((cut / 0.87962566103423978 / sqrt(d)).astype(np.float32))

@@ -19,17 +19,17 @@ WHOLE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8
 
 @dataclass(frozen=True)
 class Trace:
-    """Every named intermediate of a forward pass; nothing is hooked.
+    """Every named intermediate of a forward pass.
 
-    B sequences, T positions, d width, N tokens, H heads, each layer its own number; axis `k` runs over keys (positions
-    attended to). `written` says by name and in order what each part adds to the residual stream: "embedding" is
+    B sequences, T positions, width d, N tokens, H heads (each layer has its own number); axis `k` runs over keys, the
+    positions attended to. `written` holds in order what each part adds to the residual stream: "embedding" is
     e_{z_t} + p_t, "head1" what the attention of layer 1 adds, "W_F…" what a feed-forward layer adds.
     """
 
     written: dict[str, Float[Tensor, "B T d"]]
     scores: tuple[Float[Tensor, "B _H T k"], ...]  # of each layer, before softmax; −∞ above the diagonal
     attention: tuple[Float[Tensor, "B _H T k"], ...]  # of each layer
-    x: Float[Tensor, "B T d"]  # the residual stream at its end: the sum of all that was written
+    x: Float[Tensor, "B T d"]  # the final residual stream: the sum of everything in `written`
     logits: Float[Tensor, "B T N"]
 
     @property
@@ -41,17 +41,16 @@ class Trace:
     def attention2(self) -> Float[Tensor, "B T k"]:
         """Attention of layer 2, the mean over its heads."""
         if len(self.attention) < 2:
-            raise EngramError("attention2: this model has one layer of attention; its pattern is attention1")
+            raise EngramError("attention2: this model has one layer of attention; use attention1")
         return self.attention[1].mean(dim=1)
 
 
 @runtime_checkable
 class Architecture(Protocol):
-    """A frozen description of a network: its matrices by name, their first values, and the forward pass.
+    """A frozen description of a network: the names of its matrices, their initial values, and the forward pass.
 
-    A model that also says what its memories are, memories(w, task, seed) → [Stored], is probed, drawn and edited like
-    any other; one that says which heads it has, heads() → (layer, head), and how it goes without one, without(w, head),
-    is also shown its attention and ablated.
+    Two optional additions: with memories(w, task, seed) → [Stored] its matrices are probed, drawn and edited as
+    memories; with heads() → (layer, head), … and without(w, head) its attention is drawn and its heads can be ablated.
     """
 
     @property
@@ -66,7 +65,7 @@ class Architecture(Protocol):
 class Model:
     """An architecture with weights: call it on a sequence (T) or a batch (B×T) of token ids to get a Trace.
 
-    What its forward pass takes besides is given by name, as in model(tokens, blocked={(1, 1): edges}) of a Transformer.
+    Further arguments of the forward pass are given by name: model(tokens, blocked={(1, 1): edges}) of a Transformer.
     """
 
     architecture: Architecture
@@ -78,16 +77,16 @@ class Model:
         N, T = self._limits()
         if (T is not None and z.shape[1] > T) or not 0 <= int(z.min()) <= int(z.max()) < N:
             most = "" if T is None else f"at most {T} "
-            raise EngramError(f"a sequence of this model has {most}tokens, each in 0 … {N - 1}")
+            raise EngramError(f"tokens: a sequence of this model has {most}tokens, each in 0 … {N - 1}")
         taken = list(signature(forward).parameters)[2:]
         for name in more:
             if name not in taken:
-                known = f"allowed: {', '.join(taken)}" if taken else "it takes tokens only"
+                known = f"allowed: {', '.join(taken)}" if taken else "it takes only tokens"
                 raise EngramError(f"{name}: unknown to {type(self.architecture).__name__}; {known}")
         return forward(self.weights, z, **more)
 
     def _limits(self) -> tuple[int, int | None]:
-        """Tokens and length; an architecture without E and P says them itself."""
+        """Number of tokens and largest length; an architecture without E and P has its own `limits`."""
         own = getattr(self.architecture, "limits", None)
         return own(self.weights) if own else (len(self.weights["E"]), len(self.weights["P"]))
 

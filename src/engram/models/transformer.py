@@ -29,13 +29,14 @@ from engram.models.trace import Head, Trace, Weights
 from engram.tasks import Task
 from engram.values import Value
 
-Blocked = Mapping[Head, Tensor]  # of each head the edges [t, s] that it may not use: boolean, B×T×T, as forward checks
+Blocked = Mapping[Head, Tensor]  # edges [t, s] that a head may not use: boolean, B×T×T, checked by forward
 
 
 class Layer(Value, name="models.transformer.Layer"):
-    """Attention with H heads, then a feed-forward layer or none.
+    """x ← x + attention(n(x)) with H heads, then x ← x + feed_forward(n(x)) unless that is "none".
 
-    queries    matrix: W_Q is a matrix of its own; identity: W_Q = I, as in `Simplified` (one head only)
+    queries         matrix: W_Q is a matrix; identity: W_Q = I, as in `Simplified` (one head only)
+    feed_forward    linear: W_F x; mlp: W_F ReLU(W_I x)
     """
 
     heads: Annotated[int, Field(ge=1)] = 1
@@ -50,13 +51,18 @@ class Layer(Value, name="models.transformer.Layer"):
 
 
 class Transformer(Value, name="models.transformer.Transformer"):
-    """Width d, a tuple of layers, `hidden` units in every mlp; matrices of layer i end in its number, from 1.
+    """logits = U n(x) after all layers; the module has the formulas. Matrices of layer i end in its number, from 1.
+
+    d         width, divisible by the number of heads of every layer
+    hidden    units of every mlp
+    norm      n: none, or pre, a layer norm before each part and before U
+    scale     one of two conventions (NOTATION.md):
 
     scale        E, P          U, layers                      scores
     standard     N(0, 1)       uniform on ±1/√(columns)       divided by √d_h
     unit         N(0, 1/d)     N(0, 1/columns)                as they are
 
-    Which of them are trained is the plan's affair: with P in it positions are learned, without it random.
+    The plan says which matrices are trained: with P among them positions are learned, otherwise they are random.
     """
 
     d: Annotated[int, Field(ge=1, le=16384)] = 128
@@ -88,7 +94,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         return shapes
 
     def init(self, N: int, T: int, seed: int) -> Weights:
-        """First values; each matrix has a stream of its own, the same as in `Simplified` where names agree."""
+        """Initial weights for N tokens and T positions; each matrix has its own random stream, as in `Simplified`."""
         inputs: Law = "gaussian" if self.scale == "standard" else "gaussian/d"
         layers: Law = "uniform/d" if self.scale == "standard" else "gaussian/d"
         return {
@@ -97,7 +103,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         }
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"], blocked: Blocked | None = None) -> Trace:
-        """`blocked` maps (layer, head) to a mask of edges t → s that this head may not use: a causal ablation."""
+        """The forward pass; `blocked` maps (layer, head) to a B×T×T mask of edges t → s that this head may not use."""
         for head, edges in (blocked or {}).items():
             self._known("blocked", head)
             _leaves_a_key(head, edges, tokens)
@@ -113,10 +119,11 @@ class Transformer(Value, name="models.transformer.Transformer"):
         return Trace(written, tuple(scores), tuple(attention), x, self.normed(x) @ w["U"].T)
 
     def normed(self, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+        """n(x): the layer norm, or x itself."""
         return layer_norm(x, (self.d,)) if self.norm == "pre" else x
 
     def feed_forward(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
-        """What the feed-forward layer of layer i answers to x."""
+        """W_F x or W_F ReLU(W_I x) of layer i."""
         return self._hidden(w, i, x) @ w[f"W_F{i}"].T
 
     def _hidden(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
@@ -160,6 +167,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         return same | keys | {"E": self.normed(w["E"]), "P": self.normed(w["P"])}
 
     def heads(self) -> Iterator[Head]:
+        """All heads as (layer, head), both from 1."""
         return ((i, h) for i, layer in enumerate(self.layers, 1) for h in range(1, layer.heads + 1))
 
     def _known(self, what: str, head: Head) -> None:
@@ -167,7 +175,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
             raise EngramError(f"{what}: no head {head}; allowed: {', '.join(map(str, self.heads()))}")
 
     def without(self, w: Weights, head: Head) -> Weights:
-        """Weights in which one head writes nothing: its columns of W_O are zero. The same of gradients."""
+        """Weights, or gradients, in which one head writes nothing: its columns of W_O are zero."""
         self._known("head", head)
         (i, h), d_h = head, self.d // self.layers[head[0] - 1].heads
         if f"W_O{i}" not in w:
@@ -178,7 +186,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
 
 
 def silenced(model: Any, w: Weights, heads: Iterable[Head]) -> Weights:
-    """Weights, or gradients, in which these heads write nothing; `model` is one that can go without a head."""
+    """Weights, or gradients, in which these heads write nothing; `model` has a method without(w, head)."""
     for head in heads:
         w = model.without(w, head)
     return w
@@ -191,12 +199,12 @@ def _block(scores: Float[Tensor, "B H T k"], head: int, edges: Bool[Tensor, "B T
 
 
 def _leaves_a_key(head: Head, edges: Tensor, tokens: Int[Tensor, "B T"]) -> None:
-    """Blocked edges fit the tokens, and every query has a key left: without one its attention is no number."""
+    """Blocked edges fit the tokens, and every query has a key left: without one its attention is undefined."""
     B, T = tokens.shape
     if edges.dtype != torch.bool or edges.shape != (B, T, T):
-        came = f"{str(edges.dtype).removeprefix('torch.')} {tuple(edges.shape)}"
-        raise EngramError(f"blocked: edges of head {head} must be bool {(B, T, T)}, from t to s; got {came}")
+        given = f"{str(edges.dtype).removeprefix('torch.')} {tuple(edges.shape)}"
+        raise EngramError(f"blocked: edges of head {head} must be bool {(B, T, T)}, from t to s; got {given}")
     future = torch.ones(T, T, dtype=torch.bool, device=edges.device).triu(1)
     lost = (edges | future).all(dim=2).any(dim=0).nonzero().flatten().tolist()
     if lost:
-        raise EngramError(f"blocked: head {head} has no key left at position t={lost[0]}; leave it one, as t itself")
+        raise EngramError(f"blocked: head {head} has no key left at position t={lost[0]}; leave one, such as t itself")

@@ -36,11 +36,11 @@ def kernel() -> ctypes.CDLL | None:
     if compiler is None:
         return None
     try:
-        return ctypes.CDLL(str(built(compiler)))
+        return ctypes.CDLL(str(build_kernel(compiler)))
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
         why = getattr(error, "stderr", None) or str(error).encode()
         last = why.decode(errors="replace").strip().splitlines()[-1:]
-        print(f"the fast path could not be compiled ({' '.join(last)}); going on with torch alone", file=sys.stderr)
+        print(f"the fast path could not be compiled ({' '.join(last)}); continuing with torch alone", file=sys.stderr)
         return None
 
 
@@ -52,7 +52,7 @@ def call(function: str, sizes: Sequence[int], arrays: Sequence[np.ndarray]) -> N
     getattr(library, function)(*map(ctypes.c_int, sizes), *(ctypes.c_void_p(array.ctypes.data) for array in arrays))
 
 
-def built(compiler: str) -> Path:
+def build_kernel(compiler: str) -> Path:
     """The library, compiled now if this source has not been compiled on this machine before."""
     library = cache() / f"kernel-{_identity(compiler)}.so"
     if not library.exists():
@@ -71,7 +71,7 @@ def _identity(compiler: str) -> str:
 
 
 def _processor() -> str:
-    """What compiling for this processor depends on, where the system tells it (x86 and ARM word it differently)."""
+    """What compiling for this processor depends on, where the system says it (x86 and ARM use different words)."""
     keys = ("model name", "flags", "Features", "CPU implementer", "CPU part")
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -32,7 +32,7 @@ class Attribution(InductionProbe, name="probes.attribution.Attribution"):
 
 
 class Preference(InductionProbe, name="probes.attribution.Preference"):
-    """Whom the model believes when the induction head and the bigram disagree."""
+    """Which one the model follows when the induction head and the bigram disagree."""
 
     columns: ClassVar = ("preference.",)
     called: ClassVar = "preference"
@@ -83,10 +83,10 @@ def shares(model: Architecture, w: Weights, batch: Batch) -> dict[str, float]:
 
 @torch.no_grad()
 def preference(model: Architecture, w: Weights, task: Bigram, batch: Batch) -> dict[str, float]:
-    """Whom the model believes when the induction head and the bigram disagree.
+    """Which one the model follows when the induction head and the bigram disagree.
 
-    Asked are positions at which the head is active, that is layer 2 looks most at the successor of an earlier visit of
-    the current token, and proposes there another token than the bigram's favourite. Shares of these positions:
+    Counted are positions where the head is active (layer 2 attends most to the successor of an earlier visit of the
+    current token) and proposes a token other than the bigram's favourite. Shares of these positions:
 
     follows    the model predicts the token that the head proposes
     bigram     it predicts the likeliest successor under π_b
@@ -111,5 +111,5 @@ def _rank(bigram: Float[np.ndarray, "N N"]) -> Int[np.ndarray, "N N"]:
 
 
 def share(hits: Bool[np.ndarray, "B T"], where: Bool[np.ndarray, "B T"]) -> float:
-    """How often, among the positions asked; no number where none is."""
+    """The share of hits among these positions; NaN if there are none."""
     return float(hits[where].mean()) if where.any() else float("nan")

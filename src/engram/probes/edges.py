@@ -73,7 +73,7 @@ def masses(trace: Trace, batch: Batch) -> dict[str, float]:
 
     previous                layer 1 on t−1
     successors.triggers     layer 2 on successors of earlier visits, at triggers in context
-    successors.others       the same at all other tokens that came before
+    successors.others       the same at all other tokens seen before
     """
     tokens = torch.from_numpy(np.array(batch.tokens)).to(trace.x.device)
     back, after = previous_edges(tokens), successor_edges(tokens)
@@ -111,7 +111,7 @@ def effects(model: Transformer, w: Weights, batch: Batch) -> dict[str, float]:
     successors.…       edges from t to successors of earlier visits of the current token
     removed.…          the head's columns of W_O set to zero
 
-    Heads that stand in for each other cost little one by one: the whole layer tells what the edges are worth.
+    Heads that stand in for each other cost little one by one: the whole layer shows what the edges are worth.
     """
     tokens = torch.from_numpy(np.array(batch.tokens))
     edges = {"previous": previous_edges(tokens), "successors": successor_edges(tokens)}
@@ -133,7 +133,7 @@ def _sets_of_heads(model: Transformer) -> dict[str, list[Head]]:
 
 
 def _loss(model: Transformer, w: Weights, batch: Batch, blocked: dict[Head, Edges] | None = None) -> float:
-    """Mean loss in context, a few sequences at a time; no number where nothing is asked."""
+    """Mean loss in context, a few sequences at a time; NaN if there is no such position."""
     total, device = 0.0, w["E"].device
     for part in torch.arange(len(batch.tokens)).split(8):
         rows = part.numpy()  # NumPy takes a tensor that holds one index for a number and drops the axis

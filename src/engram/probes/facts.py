@@ -14,7 +14,7 @@ from engram.probes.probe import UNSEEN, Look, Probe
 from engram.tasks import Task
 from engram.tasks.book import Book
 from engram.tasks.facts import FactTask
-from engram.theory.fact_flow import Guesses, Prompts, alike, losses
+from engram.theory.fact_flow import Guesses, PromptLaw, alike, losses
 
 CROWDS = 32  # prompts about a single fact
 AT_ONCE = 4096  # prompts
@@ -36,12 +36,12 @@ class FactStage(Probe, name="probes.facts.FactStage"):
 
 
 def stage(model: Architecture, w: Weights, book: Book, seed: int, step: int) -> dict[str, float]:
-    """Losses over all facts, each asked for in one prompt; `distance.relation` is small while it hallucinates."""
+    """Losses over all facts, each in one prompt; `distance.relation` is small while it hallucinates."""
     return losses(log_probabilities(model, w, book.every(seed, step)).numpy(), *_known(book))
 
 
 @lru_cache(maxsize=4)
-def _known(book: Book) -> tuple[Prompts, Guesses]:
+def _known(book: Book) -> tuple[PromptLaw, Guesses]:
     return alike(book), Guesses.of(book)
 
 
@@ -70,7 +70,7 @@ class Belief:
 
 
 def belief(model: Architecture, w: Weights, book: Book, s: int, r: int, seed: int, step: int) -> Belief:
-    """Mean over prompts about this fact, each in a crowd of its own."""
+    """Mean over prompts about this fact, each with its own noise."""
     p = log_probabilities(model, w, book.about(s, r, seed, step, CROWDS)).exp().mean(0)
     answer, of_relation = int(book.table[s, r]), torch.unique(torch.from_numpy(book.table[:, r]))
     mass = float(p[of_relation[of_relation >= 0]].sum())

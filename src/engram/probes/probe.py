@@ -19,18 +19,18 @@ from engram.tasks import Batch, Bigram, Task
 from engram.values import Value, import_room
 
 UNSEEN = 2**40  # a step beyond any run: sequences that training never sees
-END_SEQUENCES = 64  # that a last look is based on
+END_SEQUENCES = 64  # unseen sequences for a probe of the trained model
 
 
 @dataclass(frozen=True)
 class Look:
     """A training at one step, as a probe sees it. A probe measures and changes nothing.
 
-    w            the weights; `first()` gives those before the first step
+    w            the weights; first() returns the initial ones
     trained      the names of the trained matrices
     loss         the group of positions that the training reads
-    tests        tasks on which it is tested, by name
-    gradients    loss and accuracy by the path on which the training is computed (engram.learning.reference.gradients)
+    tests        by name, the tasks on which it is tested
+    gradients    computes loss and accuracy as the training does (engram.learning.reference.gradients)
     """
 
     task: Task
@@ -44,25 +44,25 @@ class Look:
     first: Callable[[], Weights]
 
     def unseen(self, sequences: int, task: Task | None = None) -> Batch:
-        """Sequences of the training's task, or of another one, that it is never trained on."""
+        """Sequences of the training's task, or of another, that are never trained on."""
         return (task or self.task).sample(self.seed, UNSEEN, sequences)
 
     def forward(self, batch: Batch) -> Any:
-        """What the model returns for these sequences."""
+        """The model's Trace of these sequences."""
         return self.model.forward(self.w, tensor_of(batch.tokens, self.w))
 
     def memories(self) -> list[Stored]:
-        """What the model says its memories are."""
+        """The memories of the model."""
         return memories_of(self.model, self.w, self.task, self.seed)
 
 
 class Probe(Value):
-    """One measurement of a training. A probe of one's own is a subclass, named in Plan(probes=(…,)).
+    """One measurement of a training. Subclass it for a probe of your own, and pass it to Plan(probes=(…,)).
 
     every      steps between measurements; None: once, in the last row
-    columns    what the names of its columns begin with
-    rhythm     of a probe that every training has: the field of the plan that says how often
-    called     of a probe that a plan asks for by name, in at_end
+    columns    the beginnings of the names of its columns
+    rhythm     for a probe that every training has, the field of the plan that says how often
+    called     for a probe that a plan requests in at_end, its name there
     """
 
     every: Annotated[int, Field(ge=1)] | None = None
@@ -71,11 +71,11 @@ class Probe(Value):
     called: ClassVar[str | None] = None
 
     def missing(self, task: Task, model: Architecture) -> str | None:
-        """What it needs and does not find in this task and model, in words; None if it suits them."""
+        """In words, what it needs and this task and model lack; None if it suits them."""
 
     @abstractmethod
     def measure(self, look: Look) -> dict[str, float]:
-        """The columns that it adds to a row."""
+        """The columns that it adds to a row, with their values."""
 
     def is_due(self, step: int, last: int) -> bool:
         return step == last or (self.every is not None and step % self.every == 0)
@@ -89,7 +89,7 @@ def known_probes() -> Iterator[type[Probe]]:
 
 
 def probes_by_name() -> dict[str, type[Probe]]:
-    """The probes that a plan can ask for at the end."""
+    """The probes that a plan can request in at_end."""
     return {kind.called: kind for kind in known_probes() if kind.called}
 
 

@@ -32,7 +32,7 @@ def bundle(records: Iterable[Record], path: Path) -> Path:
     return path
 
 
-def unpacked(path: Path) -> Path:
+def unpack(path: Path) -> Path:
     """The folder with the records of a bundle, unpacked now if this content has not been before."""
     content = path.read_bytes()
     folder = cache() / "records" / f"{path.stem}-{files.sha256(content)[:12]}"

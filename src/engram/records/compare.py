@@ -11,7 +11,7 @@ from engram.records import files
 from engram.records.files import Row
 from engram.records.record import Record, walk
 
-LAST_DIGITS = 1e-3  # relative: other threads or another machine may round otherwise …
+LAST_DIGITS = 1e-3  # relative: other threads or another machine may round differently …
 A_FEW_ARGMAXES = 0.02  # … and so turn a few argmaxes in shares such as a recall or an accuracy
 SHARES = ("recall.", "accuracy.", "attention.", "preference.")  # they count argmaxes; a mass is a mean, without any
 
@@ -40,7 +40,7 @@ def _last(record: Record, name: str) -> float | None:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first place where a fresh run says otherwise than the record."""
+    """The first place where a fresh run differs from the record."""
 
     step: int
     column: str

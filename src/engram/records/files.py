@@ -2,10 +2,10 @@
 
 spec.json            what was asked, all fields
 env.json             versions, device, threads, path of each sitting
-rows.jsonl           one line a step, no clock in it
+rows.jsonl           one line per step, without times
 timing.jsonl         seconds of training up to each row
 state.safetensors    trained weights and optimiser, replaced atomically
-snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end, and where the plan asks for more
+snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end, and where the plan requests more
 states/              states that stay, of runs that may be forked (the lab)
 live.safetensors     trained weights of the newest step, while somebody watches in the lab
 events.jsonl         commands that reached the run in the lab; those that change numbers are in spec.json
@@ -30,7 +30,7 @@ from engram.errors import EngramError
 
 Row = dict[str, Any]
 COMMITTED = Path(str(files("engram"))) / "data" / "records"
-HOME_PARTS = ("figures", "lab", "reports")  # folders of the home that are no runs
+HOME_PARTS = ("figures", "lab", "reports")  # folders of the home that are not runs
 LIVE = "live.safetensors"
 
 
@@ -124,6 +124,6 @@ def writing_to(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise EngramError(
-            f"cannot write {folder} ({error.strerror}); free space there or set ENGRAM_HOME to another folder; "
+            f"cannot write to {folder} ({error.strerror}); free space there, or set ENGRAM_HOME to another folder; "
             "what was saved before is kept and will be resumed"
         ) from error

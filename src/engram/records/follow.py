@@ -1,4 +1,4 @@
-"""Following a run while it is written, by whom ever: the one way in which terminal, lab and report look at runs."""
+"""Following a run while a process writes it: the one way in which terminal, lab and report look at runs."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from engram.records.record import Record, initial_weights, model_at
 
 
 class NoWeights(EngramError):
-    """A run that has just begun, or has moved on."""
+    """The run has no weights yet, or no longer those of this step."""
 
 
 class Follower:
@@ -34,7 +34,7 @@ class Follower:
 
     @property
     def record(self) -> Record:
-        """The record as it is now; what a Record has read once it keeps."""
+        """The record as it is now; a Record keeps what it has read."""
         return Record(self.folder)
 
     @cached_property
@@ -47,7 +47,7 @@ class Follower:
         return initial_weights(self.first.train)
 
     def poll(self) -> list[Row]:
-        """Rows that have come since; a run that was resumed may have been cut back, and then some come again."""
+        """New rows; a resumed run may have been cut back, and then some of them come again."""
         path = self.folder / "rows.jsonl"
         if path.exists() and path.stat().st_size < self._read:
             self._read = 0

@@ -24,9 +24,9 @@ def steered(spec: Train, event: Event, later: bool = False) -> Train:
 
 
 def fork(parent: Record, spec: Train) -> Path:
-    """The folder of a run of this Spec that goes on from the last state of the parent that both pass through.
+    """The folder of a run of this Spec that continues from the last state of the parent that both pass through.
 
-    A fork that was begun before is left as it is. Without a common state the run begins anew: its rows are the same.
+    A fork that was begun before is left as it is. Without a common state the run starts again, with the same rows.
     """
     target = parent.folder.parent / run_id(spec)
     if target.exists():

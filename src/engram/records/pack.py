@@ -1,4 +1,4 @@
-"""A finished record made small enough to be committed: rows gzipped, final weights in float16 if wanted."""
+"""A finished record made small enough to be committed: rows gzipped, final weights in float16 if requested."""
 
 import gzip
 from pathlib import Path
@@ -15,7 +15,7 @@ from engram.records.record import Record
 def pack(record: Record, into: Path, weights: bool) -> Path:
     """Writes the record into the folder `into` under its own name; it reads like any other record."""
     if not record.finished:
-        raise EngramError(f"run {record.id} is not finished; `engram runs resume {record.id}` first")
+        raise EngramError(f"run {record.id} is not finished; finish it first with: engram runs resume {record.id}")
     if weights and not record.snapshot_steps:
         raise EngramError(f"run {record.id} has no weights to pack; leave out --weights")
     target = into / record.id

@@ -28,7 +28,11 @@ Kind = TypeVar("Kind", Train, Check, Search)
 
 @dataclass(frozen=True)
 class Record:
-    """One run folder. `id` is its name; `spec`, `rows`, `env` its content; `model(step)` its stored weights."""
+    """What is kept of a Spec that ran: a folder named by `id`, with `spec`, `rows`, `env` and stored weights.
+
+    rows    one dict of numbers for each step of a training, each vote of a Search, or each row of a Check
+    env     versions, device and threads of each sitting
+    """
 
     folder: Path
 
@@ -49,7 +53,7 @@ class Record:
         """The Spec, checked against the folder's name."""
         spec = decode(self.spec_json, self.code)
         if not isinstance(spec, Spec):
-            raise corrupt(self.folder, "spec.json holds no Spec")
+            raise corrupt(self.folder, "spec.json does not hold a Spec")
         if not self.stale and run_id(spec) != self.id:
             raise corrupt(
                 self.folder,
@@ -59,17 +63,17 @@ class Record:
 
     @property
     def train(self) -> Train:
-        """The Spec of a record that must be a training."""
+        """The Spec of a training; an error for other records."""
         return self._spec_as(Train)
 
     @property
     def check(self) -> Check:
-        """The Spec of a record that must be a Check."""
+        """The Spec of a Check; an error for other records."""
         return self._spec_as(Check)
 
     @property
     def search(self) -> Search:
-        """The Spec of a record that must be a Search."""
+        """The Spec of a Search; an error for other records."""
         return self._spec_as(Search)
 
     def _spec_as(self, kind: type[Kind]) -> Kind:
@@ -80,27 +84,28 @@ class Record:
 
     @property
     def store(self) -> Any:
-        """The memory that a Search asks about."""
+        """The memory whose capacity a Search measures."""
         return self.search.model
 
     @cached_property
     def stale(self) -> bool:
-        """Whether a class of the Spec has been revised since: the same Spec gives other numbers now."""
+        """Whether a class of the Spec has been revised since: the same Spec would give other numbers now."""
         return _revisions(self.spec_json) != _revisions(encode(decode(self.spec_json, self.code)))
 
     @cached_property
     def ended(self) -> dict[str, Any] | None:
-        """The digest, once the run has ended; it must fit the rows."""
+        """The digest, once the run has ended, checked against Spec and rows; None before."""
         if not (self.folder / "digest.json").exists():
             return None
         digest = files.read_json(self.folder, "digest.json", "end")
         for name in ("spec.json", "rows.jsonl"):
             if digest.get(name) != files.sha256(files.read(self.folder, name)):
-                raise corrupt(self.folder, f"{name} does not match the digest: it was changed or cut")
+                raise corrupt(self.folder, f"{name} does not match the digest: it was changed or truncated")
         return digest
 
     @property
     def finished(self) -> bool:
+        """Whether the run reached its end; one that diverged has ended, but not finished."""
         return self.ended is not None and self.ended["end"] == "finished"
 
     @cached_property
@@ -124,17 +129,18 @@ class Record:
         return values
 
     def curve(self, name: str) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """Steps at which `name` was measured, and its values there."""
+        """The steps at which a column was measured, and its values there."""
         values = self.column(name)
         there = ~np.isnan(values)
         return self.column("step")[there], values[there]
 
     def last(self, name: str) -> float:
-        """The value in the last row, NaN if it has none; what was never measured is an error that names what was."""
+        """The value in the last row, or NaN if that row has none; an error for a column that was never measured."""
         return float(self.column(name)[-1])
 
     @property
     def columns(self) -> list[str]:
+        """The names of all columns, in the order in which they first occur."""
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def _explain_missing(self, name: str) -> None:
@@ -144,30 +150,32 @@ class Record:
 
     @property
     def snapshot_steps(self) -> list[int]:
+        """The steps whose weights are stored."""
         stems = [file.stem for file in (self.folder / "snapshots").glob("*.safetensors")]
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def model(self, step: int | None = None) -> Model:
-        """The model as it was at a stored step (the last one by default): call it on tokens to get a Trace."""
+        """The model at a stored step (the last one by default): call it on tokens to get a Trace."""
         spec, steps = self.train, self.snapshot_steps
         if not steps or (step is not None and step not in steps):
-            raise EngramError(f"record {self.id} has no weights of step {step}; stored steps: {steps}")
+            where = "" if step is None else f" at step {step}"
+            raise EngramError(f"record {self.id} has no weights{where}; stored steps: {steps}")
         at = steps[-1] if step is None else step
         return model_at(spec, at, initial_weights(spec), self.snapshot(at))
 
     def memories(self, step: int | None = None) -> list[Stored]:
-        """The memories of the model as they were at a stored step (the last one by default)."""
+        """The memories of the model at a stored step (the last one by default)."""
         spec = self.train
         return memories_of(spec.model, self.model(step).weights, spec.task, spec.seed)
 
     def snapshot(self, step: int) -> Weights:
-        """The trained weights at a stored step, as they were kept."""
+        """The trained weights at a stored step."""
         return self.tensors(f"snapshots/{step:06d}.safetensors")
 
     def tensors(self, name: str) -> Weights:
         content = files.read(self.folder, name)
         if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
-            raise corrupt(self.folder, f"{name} does not match the digest: it was changed or cut")
+            raise corrupt(self.folder, f"{name} does not match the digest: it was changed or truncated")
         try:
             return load_tensors(content)
         except (SafetensorError, ValueError):

@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 
 from engram.errors import EngramError, did_you_mean
 from engram.records import files
-from engram.records.bundle import unpacked
+from engram.records.bundle import unpack
 from engram.records.files import writing_to
 from engram.records.record import Record
 from engram.specs.spec import Spec, run_id
@@ -18,7 +18,7 @@ from engram.specs.spec import Spec, run_id
 def all_records(home: Path) -> list[Record]:
     """Every run folder of a home and of the bundles in it, the newest last."""
     marks = ("spec.json", "lock")  # a run that was killed at its very beginning has the lock only
-    places = [home, *map(unpacked, sorted(home.glob("*.zip")))]
+    places = [home, *map(unpack, sorted(home.glob("*.zip")))]
     folders = [
         folder for place in places for folder in place.glob("[!.]*") if any((folder / m).exists() for m in marks)
     ]
@@ -34,7 +34,7 @@ def find(name: str, home: Path) -> Record:
     if len(hits) == 1:
         return hits[0]
     if hits:
-        raise EngramError(f"run {name!r} could be {', '.join(r.id for r in hits[:6])}; give more of the name")
+        raise EngramError(f"run {name!r} could be {', '.join(r.id for r in hits[:6])}; give more of its name")
     hint = did_you_mean(name, [r.id for r in records])
     raise EngramError(f"no run {name!r} in {home}; {hint}`engram runs ls` lists them")
 
@@ -58,7 +58,7 @@ def being_written(record: Record) -> bool:
     except Timeout:
         return True
     except OSError:
-        return False  # not ours to open, so not ours to tell
+        return False  # not ours to open, so we cannot know
 
 
 def state(record: Record) -> str:

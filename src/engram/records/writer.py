@@ -1,4 +1,4 @@
-"""Writing a record: one process a run, rows appended, state replaced, resumed where it was cut."""
+"""Writing a record: one process per run, rows appended, state replaced, resumed where it stopped."""
 
 import json
 import os
@@ -50,7 +50,7 @@ class Writer:
     def __enter__(self) -> "Writer":
         with writing_to(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(self.folder / "lock", timeout=1, poll_interval=0.01)  # who only asks holds it, too
+            self._lock = FileLock(self.folder / "lock", timeout=1, poll_interval=0.01)  # a look holds it briefly
             self._take_lock()
             try:
                 self._write_spec()
@@ -75,7 +75,7 @@ class Writer:
         except Timeout:
             raise EngramError(
                 f"run {self.folder.name} is being written by another process; wait for it, "
-                "or take another seed (--fresh, --seeds)"
+                "or use another seed (--fresh, --seeds)"
             ) from None
 
     def _write_spec(self) -> None:
@@ -86,7 +86,7 @@ class Writer:
         write_spec(self.spec, self.folder)
 
     def _resume(self) -> None:
-        """Cut rows and timing back to the stored state; without one begin anew. A Search is its rows: none is lost."""
+        """Cut rows and timing back to the stored state; without one start again. A Search is its rows: none is lost."""
         state = self.folder / "state.safetensors"
         if isinstance(self.spec, Search) and (self.folder / "rows.jsonl").exists():
             self.step = len(files.complete_lines((self.folder / "rows.jsonl").read_bytes()))
@@ -129,7 +129,7 @@ class Writer:
         self._began = self._saved = time.monotonic()
 
     def append(self, row: Row) -> None:
-        """A row is on its way to disk before the next step begins."""
+        """Hand a row to the file system before the next step begins."""
         with writing_to(self.folder):
             seconds = self._seconds_before + time.monotonic() - self._began
             self._write_line(self._rows, row)
@@ -145,12 +145,12 @@ class Writer:
             files.replace(self.folder / "snapshots" / f"{step:06d}.safetensors", tensor_bytes(weights), durable)
 
     def show(self, step: int, weights: Weights) -> None:
-        """The newest weights, for who watches."""
+        """The newest weights, for those who watch."""
         with writing_to(self.folder):
             files.replace(self.folder / files.LIVE, tensor_bytes(weights, {"step": str(step)}), durable=False)
 
     def checkpoint(self, step: int, state: Weights) -> None:
-        """A state that stays: from here the training can be taken elsewhere."""
+        """A state that is kept: the training can be forked from here."""
         with writing_to(self.folder):
             files.replace(self.folder / "states" / f"{step:06d}.safetensors", self._state(step, state), durable=False)
 
@@ -171,7 +171,7 @@ class Writer:
         return tensor_bytes(state, {"step": str(step), "events": str(sum(event.step <= step for event in events))})
 
     def end(self, how: str) -> None:
-        """Seal the record: how it ended, and the digests of what was asked and what came."""
+        """Seal the record: how it ended, and the digests of its Spec, rows and snapshots."""
         snapshots = sorted(file.relative_to(self.folder) for file in (self.folder / "snapshots").glob("*.safetensors"))
         names = ["spec.json", "rows.jsonl", *(file.as_posix() for file in snapshots)]
         sums = {name: files.sha256((self.folder / name).read_bytes()) for name in names}

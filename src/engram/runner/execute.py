@@ -57,7 +57,7 @@ def execute(
 
 def _reused(record: Record, on_row: Callable[[Row], None]) -> Record:
     if not record.finished:
-        raise EngramError(f"run {record.id} ended before: {(record.ended or {})['end']}")
+        raise EngramError(f"run {record.id} has already ended: {(record.ended or {})['end']}")
     for row in record.rows:
         on_row(row)
     return record
@@ -72,20 +72,20 @@ def _path(spec: Spec, record: Record, device: str, wanted: str) -> str:
         if wanted != "auto" or begun != "fast":
             raise
         raise EngramError(
-            f"run {record.id} was begun on the fast path, which cannot be had here ({error}); "
-            "go on with --path reference, or begin anew in another folder (ENGRAM_HOME)"
+            f"run {record.id} was begun on the fast path, which is not available here ({error}); "
+            "continue with --path reference, or start again in another folder (ENGRAM_HOME)"
         ) from None
 
 
 def path_of(spec: Spec, device: str = "cpu", wanted: str = "auto") -> str:
-    """How this Spec is computed here; a Check knows one way only."""
+    """How this Spec is computed here; a Check has only one way."""
     if isinstance(spec, Search):
         return spec.kind.choose_path(wanted, spec.model)
     return choose_path(wanted, spec.model, spec.plan, device) if isinstance(spec, Train) else "none"
 
 
 def fresh_rows(spec: Spec, path: str) -> Iterator[Row]:
-    """The rows of a Spec from its beginning, kept nowhere."""
+    """The rows of a Spec from its beginning; nothing is stored."""
     if isinstance(spec, Train):
         return (row for _, row in measured_steps(spec, path=path))
     return search_rows(spec, path) if isinstance(spec, Search) else law_rows(spec)
@@ -119,14 +119,14 @@ def _train(
 
 
 def _snapshots(spec: Train) -> set[int]:
-    """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where something happens, and what the plan asks for."""
+    """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where an event happens, and what the plan requests."""
     steps = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
     steps |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()
     return steps | {step for event in spec.events for step in (event.step, *event.earlier.values())}
 
 
 def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:
-    """A Check keeps no state: a cut one begins anew."""
+    """A Check keeps no state: an interrupted one starts again."""
     for row in law_rows(spec):
         if stop():
             raise Interrupted([writer.record.id])

@@ -14,7 +14,7 @@ from engram.specs import Train
 
 @torch.no_grad()
 def probe(spec: Train, step: int, w: Weights, gradients: Gradients) -> dict[str, float]:
-    """What the probes say that are due at this step."""
+    """The columns of the probes that are due at this step."""
     due = [probe for probe in probes_of(spec) if probe.is_due(step, spec.plan.steps)]
     plan, first = spec.plan, lambda: _first(spec, w)
     look = Look(spec.task, spec.model, w, spec.seed, plan.trained, plan.loss, spec.tests, gradients, first)
@@ -25,7 +25,7 @@ def probe(spec: Train, step: int, w: Weights, gradients: Gradients) -> dict[str,
 
 
 def probes_of(spec: Train) -> Iterator[Probe]:
-    """Those that every training has where they suit, those that the plan names for the end, and a user's own."""
+    """Those that every training has where they suit, those that the plan names for the end, and the user's own."""
     for rhythm in ("probe_every", "attention_every"):
         standard = [kind(every=getattr(spec.plan, rhythm)) for kind in known_probes() if kind.rhythm == rhythm]
         yield from (probe for probe in standard if probe.missing(spec.task, spec.model) is None)
@@ -39,9 +39,9 @@ def _first(spec: Train, w: Weights) -> Weights:
 
 
 def _checked(probe: Probe, measured: dict[str, float], before: dict[str, float]) -> dict[str, float]:
-    """A probe of one's own writes the columns that it has declared, and nobody else's."""
+    """A probe may write only the columns that it has declared, and none of another probe."""
     for column in measured:
         if not column.startswith(probe.columns) or column in before:
-            whose = "another probe wrote it" if column in before else f"its columns are {', '.join(probe.columns)}"
+            whose = "another probe wrote it" if column in before else f"its own begin with {', '.join(probe.columns)}"
             raise EngramError(f"{type(probe).__name__}: {column!r} is not a column of this probe; {whose}")
     return measured

@@ -1,4 +1,4 @@
-"""The rows of a Search: one for each training, or written memory, at the sizes that bisection asks for."""
+"""The rows of a Search: one for each training, or written memory, at the sizes that bisection tries."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -18,7 +18,8 @@ def search_rows(spec: Search, path: str, known: Sequence[Row] = (), stop: Stop =
     while True:
         rows = list(known[step : step + spec.votes])
         if any(row.get("n") != n or row.get("vote") != vote for vote, row in enumerate(rows)):
-            raise EngramError(f"run {run_id(spec)}: row {step} answers another question; remove the run and run again")
+            fix = f"remove the run (engram runs rm {run_id(spec)}) and run it again"
+            raise EngramError(f"run {run_id(spec)}: row {step} answers another question; {fix}")
         if len(rows) < spec.votes:  # all votes of a size again: how many share a product can change a digit
             for vote, outcome in list(enumerate(_outcomes(spec, n, path, stop)))[len(rows) :]:
                 rows.append({"step": step + vote, "n": n, "vote": vote} | outcome)

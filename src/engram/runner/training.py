@@ -40,18 +40,18 @@ def measured_steps(
 ) -> Steps:
     """Loss and accuracy of every fresh batch, and the probes that are due.
 
-    `past` gives trained weights from before the start, where an event asks for them.
+    `past` returns trained weights from before the start, where an event needs them.
     """
-    w, moments = _state(spec, start.tensors, device)
+    w, averages = _state(spec, start.tensors, device)
     kept: dict[int, Weights] = {}
     for begin, end in _stretches(spec, start):
         for i, event in enumerate(spec.events):
             if i >= start.events and event.step == begin:
-                event.act(w, moments, lambda step: kept.get(step) or past(step), (spec.seed, f"event.{i}"))
+                event.act(w, averages, lambda step: kept.get(step) or past(step), (spec.seed, f"event.{i}"))
         now, heads = at(spec, begin), silent(spec, begin)
         gradients = _silenced(PATHS[path], heads)
-        steps = train(now.task, now.model, now.plan, now.seed, w, gradients, begin, moments, end)
-        moments = yield from _rows(spec, now, w, gradients, steps, kept)
+        steps = train(now.task, now.model, now.plan, now.seed, w, gradients, begin, averages, end)
+        averages = yield from _rows(spec, now, w, gradients, steps, kept)
 
 
 def _stretches(spec: Train, start: Standing) -> Iterator[tuple[int, int | None]]:
@@ -68,7 +68,7 @@ def _rows(
     steps: Generator[Moment, None, Weights],
     kept: dict[int, Weights],
 ) -> Generator[tuple[Moment, Row], None, Weights]:
-    """Each step with its row; weights that a later event asks for are kept."""
+    """Each step with its row; weights that a later event needs are kept."""
     asked_for = {step for event in spec.events for step in event.earlier.values()}
     while True:
         try:
@@ -94,7 +94,7 @@ def _silenced(gradients: Gradients, heads: frozenset[Head]) -> Gradients:
 
 
 def _state(spec: Train, stored: Mapping[str, torch.Tensor], device: str) -> tuple[Weights, Weights]:
-    """Weights and optimiser averages: first values, overlaid by what was stored."""
+    """Weights and optimiser averages: initial values, overlaid by what was stored."""
     weights = {key.removeprefix("weights/"): value for key, value in stored.items() if key.startswith("weights/")}
-    moments = {key: value.to(device) for key, value in stored.items() if not key.startswith("weights/")}
-    return {name: value.to(device) for name, value in (initial_weights(spec) | weights).items()}, moments
+    averages = {key: value.to(device) for key, value in stored.items() if not key.startswith("weights/")}
+    return {name: value.to(device) for name, value in (initial_weights(spec) | weights).items()}, averages

@@ -1,5 +1,7 @@
 """Attention over a readable sequence, as in Figs. 2 and 11; boxes mark where an induction head would look."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from engram.probes.edges import Edges, previous_edges, successor_edges
 from engram.records import Record
-from engram.show.plots import headline, label_tokens
+from engram.show.curves import headline
 from engram.show.style import CYCLE, house_style
 from engram.tasks import Task
 from engram.tasks.batch import marks_of
@@ -39,7 +41,7 @@ def draw_layers(fig: FigureBase, record: Record, name: str, step: int | None = N
 
 
 def draw_heads(fig: FigureBase, record: Record, titles: dict[tuple[int, int], str], length: int = 28) -> None:
-    """Every head of every layer, a row a layer (Fig. 11); `titles` say what each was found to do."""
+    """Every head of every layer, one row per layer (Fig. 11); `titles` say what each was found to do."""
     readable = Readable(record, length)
     patterns = [layer[0].numpy() for layer in record.model()(readable.tokens).attention]
     axes = fig.subplots(len(patterns), max(map(len, patterns)), squeeze=False)
@@ -72,10 +74,16 @@ class Readable:
     ) -> AxesImage:
         for (t, s), colour in boxes.items():
             ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec=colour, lw=0.8, alpha=0.9))
-        label_tokens(ax, self.marks, size=size)
+        _label_tokens(ax, self.marks, size=size)
         ax.set(title=title, xlabel="attends to", ylabel="current token")
         seen = np.tri(len(pattern), dtype=bool)
         return ax.imshow(np.where(seen, pattern, np.nan), cmap="Blues", vmin=0, vmax=1)
+
+
+def _label_tokens(ax: Axes, marks: Sequence[str], size: float) -> None:
+    ax.set_xticks(range(len(marks)), marks, fontsize=size)
+    ax.set_yticks(range(len(marks)), marks, fontsize=size)
+    ax.tick_params(length=0)
 
 
 def _pairs(edges: Edges) -> list[list[int]]:

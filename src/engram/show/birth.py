@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from engram.probes.columns import memories
 from engram.records import Record
-from engram.show.plots import describe, headline, seed_curves
+from engram.show.curves import describe, headline, seed_curves
 from engram.show.style import COLOURS, CYCLE, INK, MUTED, house_style
 
 Runs = Mapping[Any, list[Record]]  # by label, which names the kind of training
@@ -21,7 +21,7 @@ def schedules(runs: Runs) -> Figure:
     fig, axes = _columns(runs, height_ratios=(1, 1.3))
     for (name, same), top, bottom in zip(runs.items(), *axes, strict=True):
         seed_curves(top, same, "accuracy.in_context", INK, "in-context accuracy")
-        recalls(bottom, same)
+        draw_recalls(bottom, same)
         top.set_title(name if name == "joint" else f"{name} until {_thaw(same[0])}")
         for ax in (top, bottom):
             ax.axvline(_thaw(same[0]), color=MUTED, ls=":", lw=1.2) if _thaw(same[0]) else None
@@ -37,7 +37,7 @@ def _thaw(record: Record) -> int:
     return max(record.train.plan.frozen_until.values(), default=0)
 
 
-def recalls(ax: Axes, records: Sequence[Record]) -> None:
+def draw_recalls(ax: Axes, records: Sequence[Record]) -> None:
     """Recall of every memory; one that nothing competes with (a single fixed trigger) is left out."""
     for i, memory in enumerate(memories(records[0].columns)):
         if not np.isnan([record.column(memory.name)[-1] for record in records]).any():
@@ -67,7 +67,7 @@ def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
 
 @house_style()
 def memories_by_kind(runs: Runs, title: str) -> Figure:
-    """Figs. 5 and 6: one panel a memory, one line a kind of training."""
+    """Figs. 5 and 6: one panel per memory, one line per kind of training."""
     recalled = {memory.name: memory.title for memory in memories(next(iter(runs.values()))[0].columns)}
     columns = recalled | {"kl.W_F": "W_F: KL to the bigram"}
     fig = Figure(figsize=(3.0 * len(columns), 3.9))

@@ -6,14 +6,14 @@ from typing import Any
 STATES = ("agrees", "disagrees", "inconclusive", "stale", "missing")
 
 
-def state(claim: dict[str, Any]) -> str:
+def claim_state(claim: dict[str, Any]) -> str:
     """What the ledger says of a claim in one word: a stale verdict is stale before it is anything else."""
     return "stale" if claim["stale"] else claim["verdict"]
 
 
 def tally(claims: Sequence[dict[str, Any]]) -> dict[str, int]:
     """How many claims are in each state."""
-    return {name: sum(state(claim) == name for claim in claims) for name in STATES}
+    return {name: sum(claim_state(claim) == name for claim in claims) for name in STATES}
 
 
 def by_paper(claims: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -32,7 +32,7 @@ def remarks(claim: dict[str, Any]) -> list[str]:
         "No record decides this claim yet.": verdict == "missing",
         f"The record is stale: the code has changed since it was made. Its verdict was: {verdict}.": claim["stale"],
         f"Seeds that diverged: {', '.join(map(str, claim['diverged']))}.": claim["diverged"],
-        "Fewer seeds than this scale asks for.": verdict == "inconclusive" and whole and not claim["diverged"],
-        f"Fields set otherwise: {settings}.": claim["settings"],
+        "Fewer seeds than this scale requires.": verdict == "inconclusive" and whole and not claim["diverged"],
+        f"Fields overridden: {settings}.": claim["settings"],
     }
     return [sentence for sentence, holds in said.items() if holds]

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records import Record
-from engram.show.plots import seed_curves
+from engram.show.curves import seed_curves
 from engram.show.style import MUTED, house_style
 from engram.tasks import Bigram
 

@@ -8,7 +8,8 @@ from engram.models.memories import two_layers
 from engram.probes.probe import Probe
 from engram.records import Record
 from engram.show.attention import attention_maps
-from engram.show.plots import birth_curves, curves, memory_maps, over_steps
+from engram.show.curves import birth_curves, curves, over_steps
+from engram.show.memories import memory_maps
 from engram.specs import Train
 
 NAMES = ("curves", "memories", "attention")  # of a training with two layers of attention, in this order
@@ -27,8 +28,8 @@ def gallery(record: Record) -> list[Picture]:
     if not isinstance(spec, Train) or not record.rows:
         return []
     birth = two_layers(spec.model) and "accuracy.in_context" in record.columns
-    told = "In-context accuracy and the recall of each memory over training." if birth else "Everything measured."
-    pictures = [Picture("curves", told, (birth_curves if birth else curves)([record]))]
+    caption = "In-context accuracy and the recall of each memory over training." if birth else "Everything measured."
+    pictures = [Picture("curves", caption, (birth_curves if birth else curves)([record]))]
     own = [name for name in over_steps(record) if name.startswith(_own_columns(spec))]
     if birth and own:
         pictures.append(Picture("probes", "What the probes of this plan measured.", curves([record], own)))
@@ -49,8 +50,8 @@ def _own_columns(spec: Train) -> tuple[str, ...]:
 
 BASIS = "Each matrix in its association basis: rows ask, columns answer."
 MEMORIES = (
-    "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that came after "
-    "the current token, W_K1 finds the previous position. A memory that recalls shows a bright diagonal."
+    "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that follow "
+    "a visit of the current token, W_K1 finds the previous position. A memory that recalls has a bright diagonal."
 )
 AS_ONE = (
     "All heads of a layer are read as one matrix W_Qᵀ W_K. With layer norms the picture is approximate: E and P are "

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from engram.show.claims import STATES, by_paper, remarks, state, tally
+from engram.show.claims import STATES, by_paper, claim_state, remarks, tally
 from engram.show.tables import number, span
 
 HEAD = """# Ledger
@@ -42,7 +42,7 @@ def _row(claim: dict[str, Any]) -> list[str]:
     """The claim's own verdict, which may be weaker than that of its measures."""
     said = [_plain(claim["statement"]), *(f"**{_plain(sentence)}**" for sentence in remarks(claim))]
     said += [f"*{_plain(claim['name'])}*"] if claim["name"] else []
-    verdict = f"[**disagrees**](#{_anchor(claim['id'])})" if state(claim) == "disagrees" else state(claim)
+    verdict = f"[**disagrees**](#{_anchor(claim['id'])})" if claim_state(claim) == "disagrees" else claim_state(claim)
     numbers = [span(claim["predicted"]), str(claim["n"] or "–"), claim["scale"] or "–"]
     return [f"`{claim['id']}`", "<br>".join(said), _measured(claim), *numbers, verdict]
 

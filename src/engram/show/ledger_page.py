@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from engram.show.claims import by_paper, remarks, state, tally
+from engram.show.claims import by_paper, claim_state, remarks, tally
 from engram.show.tables import number, span
 
 SHOW = files("engram") / "show"
@@ -82,7 +82,7 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 def _claim(claim: dict[str, Any]) -> str:
-    said, id = state(claim), escape(claim["id"])
+    said, id = claim_state(claim), escape(claim["id"])
     inside = [f'<p class="remark">{escape(sentence)}</p>' for sentence in remarks(claim)]
     inside += [f'<p class="why"><b>Why it disagrees.</b> {escape(claim["why"])}</p>\n'] if claim["why"] else []
     inside += [_measures(claim["measures"])] if claim["measures"] else []

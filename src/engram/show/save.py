@@ -27,7 +27,7 @@ def figure_paths(folder: Path, name: str) -> list[Path]:
 
 
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes name.png, .svg, .pdf and .json into the folder"""
+    """Writes name.png, .svg, .pdf and .json into the folder."""
     paths = figure_paths(folder, name)
     with writing_to(folder):
         for path in paths[:-1]:

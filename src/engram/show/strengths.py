@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from engram.probes.diagonals import strengths
 from engram.records import Record
-from engram.show.plots import describe, draw_maps, headline
+from engram.show.curves import describe, headline
+from engram.show.memories import draw_maps
 from engram.show.style import CYCLE, MUTED, house_style
 from engram.tasks import Bigram
 

@@ -15,7 +15,7 @@ def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
     for claim in claims:
         notes = [claim["scale"], f"n={claim['n']}", *(["stale"] if claim["stale"] else [])]
         notes += [f"diverged seeds: {claim['diverged']}"] if claim["diverged"] else []
-        notes += ["fields set otherwise"] if claim["settings"] else []
+        notes += ["fields overridden"] if claim["settings"] else []
         origin = f" ({', '.join(notes)})" if claim["measures"] else ""
         head = Text.assemble((claim["id"], "bold"), "  ", (claim["verdict"], VERDICT_STYLE[claim["verdict"]]), origin)
         console.print(head, Text(f"  {claim['statement']}", "dim"), sep="\n")

@@ -66,7 +66,7 @@ def build(kind: type[Value], fields: dict[str, Any], at: str = "") -> Value:
 
 
 def explain(error: ValidationError, kind: type[Value] | None = None, at: str = "") -> str:
-    """What is wrong with the first bad field: its name, what came, what is allowed, the nearest name."""
+    """What is wrong with the first bad field: its name, what was given, what is allowed, the nearest name."""
     first = error.errors()[0]
     names, owner = _place(kind or _class_called(error.title), first["loc"])
     field, called = ".".join([at, *names] if at else names), error.title if owner is Value else owner.__name__
@@ -76,7 +76,7 @@ def explain(error: ValidationError, kind: type[Value] | None = None, at: str = "
         return f"{field}: no such field in {called}{allowed}"
     if first["type"] == "is_instance_of" and first.get("ctx", {}).get("class") == "Task":
         lacking = [part for part in ("N", "T", "groups", "sample") if not hasattr(first["input"], part)]
-        return f"{field}: {type(first['input']).__name__} is no task; it lacks {', '.join(lacking)}"
+        return f"{field}: {type(first['input']).__name__} is not a task: it lacks {', '.join(lacking)}"
     if first["type"] == "missing":
         return f"{field}: {called} needs this field"
     if first["type"] == "value_error":
@@ -118,7 +118,7 @@ def _class_tag(kind: type[Value]) -> dict[str, str]:
         return {"class": kind.stable_name}
     module = sys.modules[kind.__module__]
     if not hasattr(module, "__content__"):
-        raise EngramError(f"class {kind.__name__} must stand in a file that Engram runs: engram run ./file.py")
+        raise EngramError(f"class {kind.__name__} must be defined in a file that Engram runs: engram run ./file.py")
     return {"class": kind.__qualname__, "file": module.__file_name__, "sha256_of_file": code_digest(module.__content__)}
 
 
@@ -157,10 +157,10 @@ def refuse_if_unreadable(value: Value) -> None:
     try:
         if digest_of(decode(json.loads(json.dumps(encode(value))), user_code(value))) == digest_of(value):
             return
-        why = "a field comes back otherwise"
+        why = "a field reads back differently"
     except (EngramError, TypeError, ValueError) as error:
         why = str(error)
-    raise EngramError(f"this Spec cannot be stored: {why}; give fields str, int, float, bool, tuple or dict[str, …]")
+    raise EngramError(f"this Spec cannot be stored: {why}; use fields of str, int, float, bool, tuple or dict[str, …]")
 
 
 def code_digest(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Fields of a Spec set otherwise, by their dotted names: task.K=3."""
+"""Fields of a Spec overridden by their dotted names: task.K=3."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -65,7 +65,7 @@ def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
 def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:
     """A whole number counts into a tuple, from 0. A class that has no such field says so itself."""
     if set(path) & set(TAGS):
-        raise EngramError(f"--set {whole}: this is no field of a Spec")
+        raise EngramError(f"--set {whole}: this is not a field of a Spec")
     way = _way(data, path)
     holder = way[len(path) - 1] if len(way) >= len(path) else None
     if isinstance(holder, dict):

@@ -25,8 +25,11 @@ NOUNS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a
 
 
 class Train(Value, name="records.spec.Train"):
-    """One training: a task, a model, a plan, a seed; tasks on which it is tested but never trained, by name; and what
-    happens to it on the way (engram.specs.events), in the order of steps."""
+    """One training of a model on a task, by a plan.
+
+    tests     by name, tasks on which it is tested but never trained
+    events    interventions (engram.specs.events) in the order of their steps
+    """
 
     task: InstanceOf[Task]
     model: InstanceOf[Architecture]
@@ -43,7 +46,7 @@ class Train(Value, name="records.spec.Train"):
         _known("plan.loss", self.plan.loss, (*self.task.groups, "all"))
         for name, test in self.tests.items():
             if name in TAGS or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-                raise ValueError(f"tests: {name!r} is no name; use letters, digits, _ and -, but not {', '.join(TAGS)}")
+                raise ValueError(f"tests: {name!r} is not a name; use letters, digits, _, -, but not {', '.join(TAGS)}")
             if not isinstance(test, Value) or test.N != self.task.N or test.T > self.task.T:
                 raise ValueError(f"tests: {name!r} must be a frozen task with N={self.task.N} and T ≤ {self.task.T}")
             _known(f"tests.{name}", self.plan.loss, (*test.groups, "all"))
@@ -53,21 +56,21 @@ class Train(Value, name="records.spec.Train"):
         answers = self.task.answers if isinstance(self.task, FactTask) else None
         if getattr(self.model, "answers", None) != answers:
             given = getattr(self.model, "answers", "none")
-            raise ValueError(f"model.answers: {given}, but the task has {answers or 'no'} answers to choose from")
+            raise ValueError(f"model.answers: the task has {answers or 'no'} answers to choose from; got {given}")
         if isinstance(self.task, FactTask) and self.plan.loss != "answer":
-            raise ValueError(f"plan.loss: {self.plan.loss!r}; of facts only the answer is asked for: loss='answer'")
+            raise ValueError(f"plan.loss: a task of facts needs loss='answer'; got {self.plan.loss!r}")
         steering.check(self)
         return self
 
     def _check_probes(self) -> None:
-        """Every probe that the plan asks for suits the task and the model."""
+        """Every probe of the plan suits the task and the model."""
         for name in self.plan.at_end:
             _known("plan.at_end", name, tuple(probes_by_name()))
             self._check_suits("plan.at_end", name, probes_by_name()[name]())
         for probe in self.plan.probes:
             name = type(probe).__name__
             if not isinstance(probe, Probe) or not probe.columns:
-                raise ValueError(f"plan.probes: {name} must be an engram.Probe that says how its columns begin")
+                raise ValueError(f"plan.probes: {name} must be a Probe that says how its columns begin")
             self._check_suits("plan.probes", name, probe)
 
     def _check_suits(self, field: str, name: str, probe: Probe) -> None:
@@ -85,9 +88,11 @@ class Train(Value, name="records.spec.Train"):
 
 
 class Check(Value, name="records.spec.Check"):
-    """A measurement: `law` is the name of a function that is marked with @law (engram.values) and yields rows.
+    """A measurement without training: the rows of law(draws=…, seed=…, **sizes).
 
-    The function is called as law(draws=…, seed=…, **sizes). Each size has the type that the law's signature says.
+    law      the name of a function marked with @law (engram.values)
+    sizes    its other arguments, of the types in its signature
+    draws    the size of the measurement, as the law's docstring says: problems, sequences, points in time
     """
 
     law: str
@@ -111,6 +116,7 @@ class Check(Value, name="records.spec.Check"):
 
     @property
     def function(self) -> Callable[..., Iterator[dict[str, float]]]:
+        """The function of this name."""
         found = law_named(self.law)
         if found is None:
             raise ValueError(
@@ -130,16 +136,14 @@ class Check(Value, name="records.spec.Check"):
 class Search(Value, name="records.spec.Search"):
     """How much a memory holds: the size n at which its accuracy falls to `target`, by bisection.
 
-    With a planted token and OneHead it is how wide a head must be: the width at which accuracy rises to the target.
-    With FactsOfSize and Factual, n is what their scaling says; `model.answers` follows from it.
+    With PlantedToken and OneHead, the width at which accuracy rises to the target; with FactsOfSize and Factual, the
+    size that the task's scaling names. engram.learning.searches.KINDS lists which tasks, models and plans go together.
 
-    Which tasks, models and plans belong together is the table engram.learning.searches.KINDS.
-
-    bracket      sizes between which the search begins; an end that answers against expectation is moved
-    tolerance    ends when the size that passed and the one that failed differ by this share, or by one
-    votes        codebooks asked at each size; the majority decides
-    draws        codebooks a vote averages over (written memories only)
-    plan         how it is trained; None for a memory that is written by a formula
+    plan         how the memory is trained; None if it is written by a formula
+    bracket      the sizes between which the search starts; it is widened where the answer lies outside
+    tolerance    the search ends when the sizes that passed and failed differ by this share, or by one
+    votes        codebooks (seeds) tried at each size; the majority decides
+    draws        codebooks that each vote averages over (written memories only)
     """
 
     task: InstanceOf[Value]
@@ -161,12 +165,12 @@ class Search(Value, name="records.spec.Search"):
         if wrong is not None:
             raise ValueError(wrong)
         if self.draws > 1 and not self.kind.averages:
-            raise ValueError("draws: a training is one codebook; ask for more votes instead")
+            raise ValueError("draws: a training has one codebook; set more votes instead")
         return self
 
     @property
     def kind(self) -> SearchKind:
-        """What task, model and plan make together."""
+        """The kind of search that task, model and plan make."""
         return kind_of(self.task, self.model, self.plan)
 
     @property
@@ -175,7 +179,7 @@ class Search(Value, name="records.spec.Search"):
         return self.kind.rises
 
     def passed(self, accuracies: Sequence[float]) -> bool:
-        """What the votes at a size decide."""
+        """Whether most votes at a size are above the target."""
         return 2 * sum(accuracy > self.target for accuracy in accuracies) > len(accuracies)
 
     @property
@@ -203,5 +207,5 @@ def _known(field: str, given: str, allowed: tuple[str, ...]) -> None:
 
 
 def run_id(spec: Spec) -> str:
-    """A name a person can read, ending in ten digits of the hash."""
+    """A readable name that ends in the first ten digits of the hash."""
     return f"{spec.title}-s{spec.seed}-{digest_of(spec)[:10]}"

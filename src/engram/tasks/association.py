@@ -1,4 +1,4 @@
-"""Associations to be stored: which answer belongs to which question, with random directions for both."""
+"""Associations to be stored: which output belongs to which input, with random directions for both."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ from engram.values import Value, generator
 
 @dataclass(frozen=True)
 class Problem:
-    """Independent draws of one association: inputs, output directions, and the right output of each input."""
+    """Independent draws of one association: inputs X, output directions U, and the right output f of each input."""
 
     X: Float[Tensor, "draws N d"]
     U: Float[Tensor, "draws M d"]
@@ -23,10 +23,12 @@ class Problem:
 
 
 class Association(Value, name="tasks.association.Association"):
-    """f*: [n] → [M], or with two inputs f*: [n]² → [M] of inputs e_{z1} + ẽ_{z2}.
+    """f: [n] → [M], or with inputs=2, f: [n]² → [M] on inputs e_{z1} + ẽ_{z2}.
 
-    kind    identity f(i) = i · permutation: a random one · modulo: i mod M · floor: ⌊i M/N⌋ · random: uniform on [M]
+    kind    identity: f(i) = i · permutation: a random one · modulo: i mod M · floor: ⌊i M/N⌋ · random: uniform on [M]
     M       number of outputs; None: as many as there are inputs
+
+    Nichani, Lee and Bietti (2025), Theorems 1 and 2 and Fig. 1.
     """
 
     kind: Literal["identity", "permutation", "modulo", "floor", "random"] = "identity"
@@ -37,17 +39,18 @@ class Association(Value, name="tasks.association.Association"):
     def _kind_fits_M(self) -> "Association":
         if self.kind in ("identity", "permutation") and self.M is not None:
             raise ValueError(
-                f"M: {self.kind} has as many outputs as inputs; leave M out, or choose modulo, floor, random"
+                f"M: {self.kind} has as many outputs as inputs; leave M out, or choose modulo, floor or random"
             )
         if self.kind == "modulo" and self.M is None:
             raise ValueError("M: modulo needs the number of outputs, as in M=2")
         return self
 
     def pairs(self, n: int) -> int:
-        """How many pairs are stored at size n."""
+        """N = n^inputs, the number of pairs at size n."""
         return n**self.inputs
 
     def answers(self, n: int, seed: int, draw: int = 0) -> Int[np.ndarray, " N"]:
+        """f(i) for every input i."""
         N = self.pairs(n)
         M, i, rng = self.M or N, np.arange(N), generator(seed, f"answers.{draw}", n)
         if self.kind in ("permutation", "random"):
@@ -55,7 +58,7 @@ class Association(Value, name="tasks.association.Association"):
         return {"identity": i, "modulo": i % M, "floor": i * M // N}[self.kind]
 
     def problem(self, n: int, d: int, seed: int, draws: int = 1) -> Problem:
-        """Size n with sphere embeddings. A seed is a codebook: the first directions are the same at every size."""
+        """`draws` problems of size n with sphere embeddings; a seed has the same first directions at every size."""
         f = np.stack([self.answers(n, seed, draw) for draw in range(draws)])
         U = _codebooks(self.M or self.pairs(n), d, seed, "U", draws)
         X = _codebooks(n, d, seed, "E", draws)

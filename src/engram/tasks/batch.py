@@ -1,4 +1,4 @@
-"""What a task gives, and what a task is."""
+"""What a task samples, and what a task is."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -11,11 +11,11 @@ from engram.errors import EngramError
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences and what to predict at each position.
+    """B sequences, and what to predict at each position.
 
-    tokens      z_1 … z_T
-    targets     z_2 … z_{T+1}, aligned with tokens
-    groups      named masks over positions; losses and accuracies are reported for each
+    tokens     z_1 … z_T
+    targets    z_2 … z_{T+1}, aligned with tokens
+    groups     named masks over positions; losses and accuracies are reported for each
     """
 
     tokens: Int[np.ndarray, "B T"]
@@ -23,7 +23,7 @@ class Batch:
     groups: dict[str, Bool[np.ndarray, "B T"]]
 
     def check(self, task: "Task", batch: int, loss: str) -> None:
-        """A task of one's own may be wrong in these ways; each is told with what was wanted."""
+        """Refuse what a user's own task may get wrong, and say what was expected."""
         shape = (batch, self.tokens.shape[-1])
         wrong = [name for name in ("tokens", "targets") if not np.issubdtype(getattr(self, name).dtype, np.integer)]
         wrong += [name for name in task.groups if name not in self.groups or self.groups[name].dtype != bool]
@@ -31,12 +31,12 @@ class Batch:
         wrong += [name for name, array in arrays.items() if array.shape != shape or shape[1] > task.T]
         if wrong:
             raise EngramError(
-                f"{type(task).__name__}.sample: {', '.join(dict.fromkeys(wrong))}: wanted integer tokens and targets "
+                f"{type(task).__name__}.sample: {', '.join(dict.fromkeys(wrong))}: expected integer tokens and targets "
                 f"and boolean masks {', '.join(task.groups)}, all of shape (batch={batch}, T={task.T})"
             )
         if loss == "all" and not (np.sum(list(self.groups.values()), axis=0) == 1).all():
-            raise EngramError(f"{type(task).__name__}.sample: for loss='all' each position must lie in one group only")
-        outputs = getattr(task, "answers", task.N)  # a task may have answers that are no tokens
+            raise EngramError(f"{type(task).__name__}.sample: with loss='all' every position needs exactly one group")
+        outputs = getattr(task, "answers", task.N)  # the answers of a task need not be tokens
         if (
             min(self.tokens.min(), self.targets.min()) < 0
             or self.tokens.max() >= task.N
@@ -49,17 +49,17 @@ class Batch:
 
 
 def marks_of(task: "Task", seed: int = 0) -> tuple[str, ...]:
-    """A visible mark for every token: what the task's own marks(seed) says, or else its number."""
+    """A visible mark for every token: from the task's marks(seed) if it has one, otherwise its number."""
     own = getattr(task, "marks", None)
     return tuple(own(seed)) if own else tuple(map(str, range(task.N)))
 
 
 @runtime_checkable
 class Task(Protocol):
-    """Anything with a vocabulary of N tokens and sequences of length T that samples them.
+    """Anything that samples sequences of length T over N tokens; `groups` names the masks of its batches.
 
-    `groups` names the masks of its batches. Write your own as a frozen `Value` with these four. A task may also say
-    how its tokens are written, marks(seed), and which letters a person can type, `alphabet`.
+    Write your own as a frozen `Value` with these four members, `sample` a pure function of its arguments. Optional:
+    marks(seed), how each token is written, and `alphabet`, the letters that a person can type.
     """
 
     @property

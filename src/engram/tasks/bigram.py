@@ -26,12 +26,15 @@ Pairs = tuple[Int[np.ndarray, "B K"], Int[np.ndarray, "B K"]]
 
 
 class Bigram(Value, name="tasks.bigram.Bigram"):
-    """K triggers in sequences of T tokens.
+    """z_{t+1} = o_k if z_t = q_k, else z_{t+1} ~ π_b(· | z_t), with K triggers q_k in sequences of T tokens.
 
+    corpus       the text that gives π_u and π_b: shakespeare, or the path of a text file
     triggers     random: K distinct draws from π_u in every sequence;
                  fixed: the tokens of frequency rank offset+1 … offset+K, the same in all sequences
-    outputs      uniform on the vocabulary, or bigram: o_k ~ π_b(· | q_k)
+    outputs      uniform: o_k uniform on the vocabulary; bigram: o_k ~ π_b(· | q_k)
     no_repeat    forbids o_k = q_k
+
+    Birth of a Transformer, section 3.
     """
 
     corpus: Literal["shakespeare"] | TextFile = "shakespeare"
@@ -58,6 +61,7 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
 
     @property
     def table(self) -> Corpus:
+        """π_u and π_b of the corpus, and its alphabet."""
         return corpus_of(self.corpus)
 
     @property
@@ -107,6 +111,7 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
         return triggers, self._samplers["output"].draw(triggers, random_bits(rng, triggers.shape))
 
     def sample(self, seed: int, step: int, batch: int) -> Batch:
+        """A batch with the groups in_context (second and later visits of triggers), first (first visits), global."""
         rng = generator(seed, "data", step)
         triggers, outputs = self.draw_pairs(rng, batch)
         jumps = np.full((batch, self.N), -1)  # what a token forces next: o_k at q_k, −1 elsewhere

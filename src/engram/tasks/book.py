@@ -24,7 +24,7 @@ Facts = tuple[Int[np.ndarray, " B"], Int[np.ndarray, " B"], Int[np.ndarray, " B"
 
 @dataclass(frozen=True)
 class Bags:
-    """Prompts as bags: all their tokens, or (for long ones) how often each token of the vocabulary comes."""
+    """Prompts as bags: all their tokens, or (for long ones) how often each token of the vocabulary occurs."""
 
     tokens: Int[np.ndarray, "B T"] | None
     counts: Float[np.ndarray, "B V"] | None
@@ -32,7 +32,7 @@ class Bags:
 
     @classmethod
     def joined(cls, parts: Sequence["Bags"]) -> "Bags":
-        """One after the other; all of one kind."""
+        """Several bags as one; all with tokens, or all with counts."""
         tokens, counts = ([getattr(part, name) for part in parts] for name in ("tokens", "counts"))
         answers = np.concatenate([part.answers for part in parts])
         if tokens[0] is not None:
@@ -83,12 +83,12 @@ class Book:
 
     @cached_property
     def ends(self) -> Float[np.ndarray, " n"]:
-        """Where on the way from 0 to 1 each known fact ends."""
+        """The cumulative probabilities of the known facts, without the last one."""
         p = self.p[self.known[:, 0], self.known[:, 1]]
         return np.cumsum(p / p.sum())[:-1]
 
     def sample(self, seed: int, step: int, batch: int) -> Batch:
-        """A pure function of (book, seed, step, batch). Only what follows EOS is asked for."""
+        """A pure function of (book, seed, step, batch). Only what follows EOS is to be predicted."""
         s, r, answers = self.asked(seed, step, batch)
         tokens = self._prompts(s, r, seed, step)
         targets, last = np.zeros_like(tokens), np.zeros(tokens.shape, dtype=bool)
@@ -109,7 +109,7 @@ class Book:
         return self.table[s, r]
 
     def about(self, s: int, r: int, seed: int, step: int, batch: int) -> Int[np.ndarray, "B T"]:
-        """Prompts that all ask for one fact, each in a crowd of its own."""
+        """Prompts that all ask for one fact, each with its own noise."""
         return self._prompts(np.full(batch, s), np.full(batch, r), seed, step)
 
     def _prompts(

@@ -36,7 +36,7 @@ class TextFile(Value, name="tasks.corpus.TextFile"):
         found = hashlib.sha256(_read(self.path)).hexdigest()
         if found != self.sha256:
             raise EngramError(
-                f"corpus {self.path} changed: its SHA-256 was {self.sha256[:12]}…, is now {found[:12]}…; "
+                f"corpus {self.path} changed: its SHA-256 was {self.sha256[:12]}… and is now {found[:12]}…; "
                 "restore the file, or start a new run"
             )
         return self
@@ -104,9 +104,9 @@ def _from_text(path: str, sha256: str) -> Corpus:
         raise EngramError(f"task.corpus: {path} is not UTF-8 text; convert it first") from None
     alphabet = "".join(sorted(set(text)))
     if not 2 <= len(alphabet) <= LARGEST_ALPHABET:
-        found = {0: "is empty", 1: "has one letter only"}.get(len(alphabet), f"has {len(alphabet)} characters")
+        found = {0: "is empty", 1: "has only one letter"}.get(len(alphabet), f"has {len(alphabet)} characters")
         raise EngramError(
-            f"task.corpus: {path} {found}; allowed are 2 to {LARGEST_ALPHABET} different characters; "
+            f"task.corpus: {path} {found}; a text must have 2 to {LARGEST_ALPHABET} different characters; "
             "give another text file, or 'shakespeare'"
         )
     index = {character: i for i, character in enumerate(alphabet)}

@@ -1,4 +1,4 @@
-r"""In-context denoising (Smart, Bietti, Sengupta 2025): L clean points and a noisy one; tell what it was.
+r"""In-context denoising (Smart, Bietti, Sengupta 2025): L clean points and a noisy one to be recovered.
 
     geometry ~ new for each prompt;   x_1 … x_L, x ~ p(· | geometry);   x̃ = x + z,   z ~ N(0, σ_Z² I_n)
 
@@ -43,7 +43,7 @@ class Denoising(Value):
 
     @abstractmethod
     def draw_geometry(self, rng: np.random.Generator, batch: int) -> Geometry:
-        """A basis or centres for each prompt, one row a vector."""
+        """A basis or centres for each prompt, one row per vector."""
 
     @abstractmethod
     def draw_points(self, rng: np.random.Generator, geometry: Geometry, count: int) -> Points:

@@ -1,4 +1,4 @@
-"""Facts to recall: drawn ones (`Facts`), and one's own from a CSV file (`OwnFacts`).
+"""Facts to recall: random ones (`Facts`), and your own from a CSV file (`OwnFacts`).
 
 Answer sets of different relations are disjoint. The answers of relation r come after those of relation r−1.
 """
@@ -77,7 +77,7 @@ def _kept(task: FactTask, seed: int) -> Book:
 
 
 class Facts(FactTask, name="tasks.facts.Facts"):
-    """S subjects, R relations, D answers a relation, each fact drawn from the answers of its relation.
+    """S subjects, R relations, D answers per relation, each fact drawn from the answers of its relation.
 
     dictionary        random: a*(s, r) uniform in A_r; structured: neighbouring subjects share an answer
     facts             how many of the S·R facts there are, chosen at random; None: all
@@ -95,7 +95,7 @@ class Facts(FactTask, name="tasks.facts.Facts"):
     @model_validator(mode="after")
     def _facts_exist(self) -> "Facts":
         if self.facts is not None and self.facts > self.S * self.R:
-            raise ValueError(f"facts: there are S·R = {self.S * self.R} pairs only; got {self.facts}")
+            raise ValueError(f"facts: must be at most S·R = {self.S * self.R}; got {self.facts}")
         return self
 
     def _book(self, seed: int) -> Book:
@@ -115,10 +115,10 @@ class Facts(FactTask, name="tasks.facts.Facts"):
 
 
 class FactsOfSize(Value, name="tasks.facts.FactsOfSize"):
-    """Facts in the number that a Search varies: n subjects and as many relations, unless said otherwise.
+    """Facts in the number that a Search varies: n subjects and as many relations, unless `scaling` says otherwise.
 
     R=√S       n subjects, ⌊√n⌋ relations
-    D=S        n subjects, n relations, n answers a relation
+    D=S        n subjects, n relations, n answers per relation
     subset     n facts about S subjects and S relations
     """
 
@@ -130,10 +130,11 @@ class FactsOfSize(Value, name="tasks.facts.FactsOfSize"):
     @model_validator(mode="after")
     def _subset_of_some(self) -> "FactsOfSize":
         if (self.scaling == "subset") == (self.S is None):
-            raise ValueError("S: give it for scaling='subset', and only there")
+            raise ValueError("S: is required for scaling='subset', and not allowed otherwise")
         return self
 
     def of(self, n: int) -> Facts:
+        """The task of size n."""
         if self.scaling == "subset":
             assert self.S is not None
             return Facts(S=self.S, R=self.S, D=self.D, T=self.T, facts=n)
@@ -146,7 +147,7 @@ def _power_law(n: int, power: float) -> Float[np.ndarray, " n"]:
 
 
 class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
-    """One's own facts, (subject, relation, answer) by name, all asked for equally often.
+    """Your own facts, (subject, relation, answer) by name, all equally frequent.
 
     D    most answers that a relation may have; None: as many as it has
     """
@@ -165,23 +166,23 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
     @model_validator(mode="after")
     def _make_sense(self) -> "OwnFacts":
         known: dict[tuple[str, str], int] = {}
-        owner: dict[str, int] = {}  # the row in which an answer came first
+        owner: dict[str, int] = {}  # the row in which an answer first occurs
         both = {s for s, _, _ in self.facts} & {r for _, r, _ in self.facts}
         for row, (s, r, a) in enumerate(self.facts):
             before, first = known.setdefault((s, r), row), owner.setdefault(a, row)
             if not all((s, r, a)):
                 self._wrong(row, "has an empty name")
             for name in {s, r} & both:
-                self._wrong(row, f"{name!r} is a subject here or there, and a relation elsewhere; rename one of them")
+                self._wrong(row, f"{name!r} is a subject in one row and a relation in another; rename one of them")
             if before != row:
                 same = self.facts[before][2] == a
                 self._wrong(row, f"{'repeats' if same else 'contradicts'} row {before + 1}; keep one")
             if self.facts[first][1] != r:
-                self._wrong(row, f"{a!r} answers another relation in row {first + 1}; answer sets must be disjoint")
+                self._wrong(row, f"{a!r} answers another relation in row {first + 1}; relations may not share answers")
             if self.D is not None and sum(self.facts[i][1] == r for i in owner.values()) > self.D:
-                self._wrong(row, f"{a!r} is one answer more than D={self.D} for {r!r}")
+                self._wrong(row, f"{a!r} is one answer too many for {r!r}, which has D={self.D}; raise D")
         if len(owner) < 2:
-            raise ValueError("all facts have the same answer; there is nothing to choose from")
+            raise ValueError("all facts have the same answer; add one with another answer")
         return self
 
     def _wrong(self, row: int, why: str) -> None:
@@ -212,7 +213,7 @@ def _rows(path: Path) -> Iterable[Fact]:
             reader = csv.DictReader(file, skipinitialspace=True)
             missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
             if missing:
-                raise EngramError(f"{path}: no column {', '.join(missing)}; its first line names {', '.join(COLUMNS)}")
+                raise EngramError(f"{path}: no column {', '.join(missing)}; its first line needs {', '.join(COLUMNS)}")
             for line in reader:
                 if any(line[name] is None for name in COLUMNS):
                     raise EngramError(f"{path}, line {reader.line_num}: three values are needed: {', '.join(COLUMNS)}")

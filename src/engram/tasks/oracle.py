@@ -39,7 +39,7 @@ def previous_visits(tokens: Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
 def global_floor(task: Bigram, draws: int = 4000, seed: int = 0) -> Level:
     r"""The least loss on `global` positions: Σ_i ν_i H(π_b(·|i)) / Σ_i ν_i.
 
-    ν_i is the expected number of visits of token i while it is no trigger. Given triggers and outputs the sequence
+    ν_i is the expected number of visits of token i while it is not a trigger. Given triggers and outputs the sequence
     is a Markov chain, so ν follows from T products with π_b: no sequence is sampled. With one trigger, all (q, o)
     are enumerated and the floor is exact; with more, their N^2K combinations are averaged over `draws` of them.
     """
@@ -70,7 +70,7 @@ def _every_pair(task: Bigram) -> tuple[Float[np.ndarray, " n"], Pairs]:
 
 
 def _global_visits(task: Bigram, q: Int[np.ndarray, "n K"], o: Int[np.ndarray, "n K"]) -> Float[np.ndarray, "n N"]:
-    """Expected visits of each token while it is no trigger, over T positions, in each chain."""
+    """Expected visits of each token while it is not a trigger, over T positions, in each chain."""
     chain = np.arange(len(q))
     p = np.tile(task.table.unigram, (len(q), 1))
     visits = np.zeros_like(p)

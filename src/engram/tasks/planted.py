@@ -1,4 +1,4 @@
-r"""A planted token (Vural, Bietti, Soltanolkotabi, Wu): one of T random tokens is marked, and its image is asked for.
+r"""A planted token (Vural, Bietti, Soltanolkotabi, Wu): one of T random tokens is marked, and its image is the label.
 
     tokens    z_1 … z_ℓ … z_T  uniform on N          x_t = e_{z_t} + 1{t = ℓ} e_trig,  ℓ uniform
     label     y = Π(z_ℓ), Π a permutation            the query is e_EOS
@@ -41,10 +41,12 @@ class PlantedToken(Value, name="tasks.planted.PlantedToken"):
 
     @property
     def samples(self) -> int:
+        """How many sequences are learned from."""
         n = self.n or round(self.N * (log(self.N) + SEEN_MARGIN))
         return -(-n // self.N) * self.N if self.balanced else n
 
     def permutation(self, seed: int) -> Int[np.ndarray, " N"]:
+        """Π."""
         return generator(seed, "planted.permutation").permutation(self.N)
 
     def sample(self, seed: int, step: int, n: int) -> Sample:
@@ -52,7 +54,7 @@ class PlantedToken(Value, name="tasks.planted.PlantedToken"):
         tokens = generator(seed, "planted", step).integers(self.N, size=(n, self.T))
         return Sample(tokens, self.permutation(seed)[tokens[:, 0]])
 
-    def learned(self, seed: int) -> Sample:
+    def training_sample(self, seed: int) -> Sample:
         """The sequences that the steps learn from."""
         drawn = self.sample(seed, 0, self.samples)
         if not self.balanced:

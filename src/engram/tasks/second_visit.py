@@ -1,4 +1,4 @@
-r"""The data of Theorem 3 (Birth of a Transformer, Appendix B.3): one trigger, asked for at its second visit.
+r"""The data of Theorem 3 (Birth of a Transformer, Appendix B.3): one trigger, predicted at its second visit.
 
     tokens   . . q o . . . q        everything uniform; the free tokens . are never the trigger
     label                    o
@@ -35,7 +35,7 @@ class Law:
     p: Float[np.ndarray, " A"]
 
     def where(self, chosen: Bool[np.ndarray, " A"]) -> "Law":
-        """The law given that one of the chosen sequences came."""
+        """The law conditioned on the chosen sequences."""
         return Law(self.tokens[chosen], self.labels[chosen], self.p[chosen] / self.p[chosen].sum())
 
 
@@ -71,7 +71,7 @@ class SecondVisit(Value, name="tasks.second_visit.SecondVisit"):
     def patterns(self) -> Law:
         """Every sequence up to relabelling, with the probability of all its relabellings together; q is token 0."""
         if self.T > LONGEST:
-            raise EngramError(f"T: sequences of {self.T} tokens have too many patterns; at most {LONGEST}, or sample")
+            raise EngramError(f"T: sequences of {self.T} tokens have too many patterns to enumerate; use T ≤ {LONGEST}")
         parts = [self._with_trigger_at(t_q) for t_q in range(self.places)]
         tokens, labels, p = (np.concatenate(part) for part in zip(*parts, strict=True))
         possible = p > 0  # a pattern may have more tokens than the vocabulary

@@ -14,11 +14,11 @@ from engram.values import law
 
 
 def factorised_std(n: int, d: int, m: float) -> float:
-    """Standard deviation of y_k · W x_l, k ≠ l, for n pairs on the sphere.
+    """√(v + ((1 + (n−1)/2d)² + v)/m), v = 2/d + (n−2)/d²: the spread of y_k · W x_l, k ≠ l, for n pairs on the sphere.
 
-    Given g = (y_i·y_j) and h = (x_i·x_j) it is ½ a_k · b_l with Gaussian a_k, b_l in R^m: its mean (gh)_kl varies by
-    v = 2/d + (n−2)/d² as for Hebb, its variance is ((1 + (ghg)_kk)(1 + (hgh)_ll) + 4(gh)_kl²)/4m, and (ghg)_kk is
-    1 + (n−1)/d in the mean.
+    W is that of engram.memory.Factorised with d' = m (Birth of a Transformer, App. D). Given g = (y_i·y_j) and
+    h = (x_i·x_j), y_k · W x_l is ½ a_k · b_l with Gaussian a_k, b_l in R^m: its mean (gh)_kl has variance v as for
+    Hebb, its variance is ((1 + (ghg)_kk)(1 + (hgh)_ll) + 4(gh)_kl²)/4m, and (ghg)_kk has mean 1 + (n−1)/d.
     """
     v = 2 / d + (n - 2) / d**2
     return sqrt(v + ((1 + (n - 1) / (2 * d)) ** 2 + v) / m)
@@ -42,29 +42,29 @@ def _factorised_scores(count: int, d: int, m: int, n: int, seed: int, name: str)
 
 
 def threshold_bias(X: Float[Tensor, "n d"]) -> float:
-    """b = max_{i≠j} x_i · x_j: the largest cross-correlation of stored inputs."""
+    """b = max_{i≠j} x_i · x_j, the largest overlap of two stored inputs (Birth of a Transformer, App. D)."""
     return float((X @ X.T).fill_diagonal_(-torch.inf).max())
 
 
 def least_squares(X: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
-    """The W with the least Σ ‖W x_i − v_i‖²."""
+    """argmin_W Σ_i ‖W x_i − v_i‖²."""
     return (torch.linalg.pinv(X) @ V).T
 
 
-def accuracy(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> float:
-    """Share of answers that are nearest, by inner product, to their own row of V."""
+def share_nearest(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> float:
+    """The share of answers whose largest inner product with a row of V is with their own."""
     return recalled(answers, V, torch.arange(len(V)))
 
 
 @law("architectures.threshold")
 def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dict[str, float]]:
-    """Accuracy of the threshold MLP and of the Hebbian matrix on the same N pairs; one row a draw."""
+    """Accuracy of the threshold MLP and of the Hebbian matrix on the same N pairs; one row per draw."""
     for i in range(draws):
         E, U = (directions("sphere", N, d, seed, f"threshold.{name}.{i}", torch.float64) for name in "EU")
         b = threshold_bias(E)
         yield {
-            "threshold": accuracy(thresholded(E @ E.T, U, b), U),
-            "hebb": accuracy(E @ hebb(E, U).T, U),
+            "threshold": share_nearest(thresholded(E @ E.T, U, b), U),
+            "hebb": share_nearest(E @ hebb(E, U).T, U),
             "bias": b,
         }
 
@@ -82,9 +82,9 @@ def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[
         V = directions("sphere", len(X), d, seed, f"sets.V.{i}", torch.float64)
         fitted, b = X @ least_squares(X, V).T, threshold_bias(X)
         yield {
-            "threshold": accuracy(thresholded(X @ X.T, V, b), V),
-            "hebb": accuracy(X @ hebb(X, V).T, V),
-            "least squares": accuracy(fitted, V),
+            "threshold": share_nearest(thresholded(X @ X.T, V, b), V),
+            "hebb": share_nearest(X @ hebb(X, V).T, V),
+            "least squares": share_nearest(fitted, V),
             "residual": float((fitted - V).square().sum() / len(V)),
             "bias": b,
         }

@@ -1,7 +1,7 @@
-r"""Every gradient is a memory: ∇_W L = Σ_places (what came back) (what went in)ᵀ, in the simplified model.
+r"""Every gradient is a memory: ∇_W L = Σ_places (∂L/∂y) xᵀ, in the simplified model.
 
-A place is a sequence and a position where a matrix acts: y = W x. What went in is x, what came back is ∂L/∂y. So each
-step of gradient descent writes associations from inputs to the backward vectors that should have been there.
+A place is a sequence and a position where a matrix acts, y = W x. So each step of gradient descent writes associations
+from the inputs x to the backward vectors −∂L/∂y.
 
     x¹ = x + W_O1 W_V1 Σ_s a_ts x_s,   a = softmax over s ≤ t of x_t · W_K1 x_s,   x = e_z + p        (layer 2 alike)
     logits = U (x² + W_F x²)
@@ -19,7 +19,7 @@ from engram.values import generator, law
 
 Vectors = Float[Tensor, "A T d"]
 Logits = Float[Tensor, "A T N"]
-Places = dict[str, tuple[Tensor, Tensor]]  # by matrix: what came back and what went in, at each place
+Places = dict[str, tuple[Tensor, Tensor]]  # by matrix: ∂L/∂y and x at each place
 MATRICES = ("E", "P", "U", "W_K1", "W_V1", "W_O1", "W_K2", "W_V2", "W_O2", "W_F")
 
 
@@ -35,7 +35,7 @@ class Forward:
 
 
 def forward(w: dict[str, Tensor], tokens: Int[Tensor, "A T"]) -> Forward:
-    """The simplified model at unit scale, with W_F, one layer after the other."""
+    """The simplified model at unit scale, with W_F, layer by layer."""
     T = tokens.shape[1]
     future = torch.full((T, T), -torch.inf, dtype=w["E"].dtype).triu(1)
     x, inputs, attention = w["E"][tokens] + w["P"][:T], [], []
@@ -48,7 +48,7 @@ def forward(w: dict[str, Tensor], tokens: Int[Tensor, "A T"]) -> Forward:
 
 
 def places(w: dict[str, Tensor], tokens: Int[Tensor, "A T"], p: Logits) -> Places:
-    """What came back and what went in, of every matrix; p[a, t, k] is the probability of sequence, position, label."""
+    """(∂L/∂y, x) at every place y = W x of every matrix; p[a, t, k] is the law of sequence, position and label."""
     f = forward(w, tokens)
     wrong = p.sum(2, keepdim=True) * torch.softmax(f.logits, dim=2) - p  # ∂L/∂logits
     back = wrong @ w["U"]
@@ -79,12 +79,12 @@ def _one_hot(tokens: Int[Tensor, "A T"], N: int, dtype: torch.dtype) -> Logits:
     return torch.eye(N, dtype=dtype)[tokens]
 
 
-def gradient(came_back: Float[Tensor, "A T m"], went_in: Float[Tensor, "A T n"]) -> Float[Tensor, "m n"]:
-    """Σ over places of the outer products."""
+def sum_outer_products(came_back: Float[Tensor, "A T m"], went_in: Float[Tensor, "A T n"]) -> Float[Tensor, "m n"]:
+    """∇_W L = Σ_places (∂L/∂y) xᵀ."""
     return torch.einsum("atm,atn->mn", came_back, went_in)
 
 
-def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+def model_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """Random weights N(0, 1/d), random tokens, and a random law of (sequence, position, label)."""
     rows = {"E": N, "P": T, "U": N}
     w = {
@@ -98,12 +98,12 @@ def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tuple[dict
 
 @law("backward.outer_products")
 def outer_products(draws: int, seed: int, A: int = 5, T: int = 6, N: int = 7, d: int = 8) -> Iterator[dict[str, float]]:
-    """For each matrix the largest difference of an entry between Σ (came back)(went in)ᵀ and autograd."""
+    """For each matrix the largest difference of an entry between Σ (∂L/∂y) xᵀ and autograd."""
     for index in range(draws):
-        w, tokens, p = problem(A, T, N, d, seed, index)
+        w, tokens, p = model_problem(A, T, N, d, seed, index)
         leaves = {name: value.requires_grad_() for name, value in w.items()}
         loss = -(p * torch.log_softmax(forward(leaves, tokens).logits, dim=2)).sum()
         by_autograd = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
         with torch.no_grad():
             found = places(w, tokens, p)
-            yield {name: float((gradient(*found[name]) - by_autograd[name]).abs().max()) for name in MATRICES}
+            yield {name: float((sum_outer_products(*found[name]) - by_autograd[name]).abs().max()) for name in MATRICES}

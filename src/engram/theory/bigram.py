@@ -11,7 +11,7 @@ from engram.values import law
 
 @law("bigram.text_levels")
 def text_levels(draws: int, seed: int) -> Iterator[dict[str, float]]:
-    """Entropies in nats of the bundled text, and the number of its different bigrams."""
+    """H(π_u) and Σ_i π_u(i) H(π_b(·|i)) of the bundled text in nats, and the number of its different bigrams."""
     table = Bigram().table
     yield {
         "entropy.unigram": float(-np.sum(table.unigram * np.log(table.unigram))),
@@ -22,7 +22,7 @@ def text_levels(draws: int, seed: int) -> Iterator[dict[str, float]]:
 
 @law("bigram.floor_levels")
 def floor_levels(draws: int, seed: int, K: int, T: int = 256) -> Iterator[dict[str, float]]:
-    """The floor of the global loss from occupancies, beside the same from `draws` sampled sequences."""
+    """The floor of the global loss from expected visits, beside the same from `draws` sampled sequences."""
     task = Bigram(K=K, T=T)
     floor = global_floor(task, seed=seed)
     batch = task.sample(seed, 0, draws)
@@ -33,6 +33,6 @@ def floor_levels(draws: int, seed: int, K: int, T: int = 256) -> Iterator[dict[s
 
 @law("bigram.floor")
 def floor(draws: int, seed: int, K: int, T: int, triggers: str, offset: int = 0) -> Iterator[dict[str, float]]:
-    """The floor of the global loss of a data law: triggers are random, or fixed from a rank on."""
+    """The floor of the global loss (engram.tasks.oracle.global_floor) of a Bigram task with these fields."""
     found = global_floor(Bigram.model_validate({"K": K, "T": T, "triggers": triggers, "offset": offset}), draws, seed)
     yield {"floor": found.value, "floor.error": found.error}

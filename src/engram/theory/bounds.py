@@ -1,4 +1,4 @@
-"""What no memory can beat: bits, and the loss that B bits must leave (lower bounds of the factual-recall paper).
+"""What no memory can beat: bits, and the loss that B bits must leave (Nichani, Lee and Bietti 2025, lower bounds).
 
 f(x) is uniform on M values, independently for each of N inputs x; the learner sees f, keeps B bits, then predicts.
 """
@@ -17,9 +17,9 @@ Function = Int[np.ndarray, " N"]
 
 
 def permutation_bits(N: int, error: float = 0.0) -> float:
-    """Bits about a random permutation in any memory that errs on a share `error` of inputs, at least.
+    """log2 N! − N (h₂(ε) + ε log2(N − 1)), ε = error: the fewest bits in a memory of a random permutation.
 
-    log2 N! less what errors may hide, by Fano: N (h₂(error) + error log2(N − 1)).
+    The second term is what errors can hide, by Fano's inequality.
     """
     hidden = error * log2(max(1, N - 1)) - sum(q * log2(q) for q in (error, 1 - error) if q > 0)
     return lgamma(N + 1) / log(2) - N * hidden
@@ -35,7 +35,7 @@ def loss_lower_bound(p: Law, M: int, bits: float) -> float:
 
 
 def top_k_loss(p: Law, M: int, k: int) -> float:
-    """log M · Σ_{x > k} p(x): what the encoder leaves that keeps f of the k likeliest inputs, p decreasing."""
+    """log M · Σ_{x > k} p(x), p decreasing: the loss of the encoder that keeps f of the k likeliest inputs."""
     return log(M) * float(p[k:].sum())
 
 
@@ -47,6 +47,7 @@ def top_k_predictions(f: Function, M: int, k: int) -> Float[np.ndarray, "N M"]:
 
 
 def power_law(N: int, alpha: float) -> Law:
+    """p(x) ∝ x^−α on x = 1 … N."""
     p = np.arange(1, N + 1, dtype=float) ** -alpha
     return p / p.sum()
 
@@ -63,6 +64,7 @@ def top_k(draws: int, seed: int, N: int = 8, M: int = 4) -> Iterator[dict[str, f
 
 
 def decreasing_law(N: int, seed: int) -> Law:
+    """A random p, uniform on the simplex, sorted to decrease."""
     return np.sort(generator(seed, "bounds.p").dirichlet(np.ones(N)))[::-1]
 
 

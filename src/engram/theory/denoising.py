@@ -1,4 +1,4 @@
-"""What can be hoped for in in-context denoising: Bayes' error, and the best scale of linear attention at finite L."""
+"""What in-context denoising can reach (Smart, Bietti and Sengupta 2025): Bayes' error, the best linear attention."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ Matrix = Float[Tensor, "n n"]
 
 
 def case_of(case: str, n: int, L: int) -> Denoising:
-    """The paper's case 1 (subspace), 2 (sphere) or 3 (clusters) with its parameters."""
+    """Case 1 (subspace), 2 (sphere) or 3 (clusters) of the paper, with its parameters."""
     if case not in CASES:
         raise EngramError(f"case: unknown {case!r}; {did_you_mean(case, CASES)}allowed: {', '.join(CASES)}")
     return CASES[case].model_validate({"n": n, "L": L})
@@ -31,7 +31,7 @@ def linear_attention(
 def softmax_attention(
     X: Float[Tensor, "B L n"], query: Float[Tensor, "B n"], W_PV: Matrix, W_KQ: Matrix
 ) -> Float[Tensor, "B n"]:
-    """W_PV X softmax(Xᵀ W_KQ x̃), points as the rows of X: no 1/√n, no residual, the query is no key."""
+    """W_PV X softmax(Xᵀ W_KQ x̃), points as the rows of X: no 1/√n, no residual, the query is not a key."""
     p = torch.softmax(X @ (query @ W_KQ.T)[:, :, None], dim=1)
     return (p.mT @ X)[:, 0] @ W_PV.T
 
@@ -52,7 +52,7 @@ def subspace_floor(task: Subspace) -> float:
 
 
 def linear_scale(task: Subspace) -> float:
-    """αβ that is best for linear attention with W_PV = αI, W_KQ = βI: 1/(σ_0² + σ_Z²) / (1 + (d+1)/L).
+    """αβ = 1/(σ_0² + σ_Z²) / (1 + (d+1)/L), which is best for linear attention with W_PV = αI, W_KQ = βI in case 1.
 
     S is σ_0² times a Wishart mean on the subspace: E tr S = σ_0² d, E tr S² = σ_0⁴ d (1 + (d+1)/L).
     """

@@ -1,4 +1,4 @@
-r"""Gradient flow of one linear attention head on facts (Nichani, Lee, Bietti, section on optimisation dynamics).
+r"""Gradient flow of one linear attention head on facts (Nichani, Lee and Bietti 2025, Theorems 5 and 6).
 
     logit_a = Σ_t w(z_t) W(a, z_t)              one-hot embeddings; w(z) = φ(z)ᵀ W_KQ φ(EOS), W = W_OV
     Ẇ(a, z) = w(z) g(a, z),   ẇ(z) = Σ_a W(a, z) g(a, z),   g(a, z) = E[n_z (1{a = a*} − p̂(a))]
@@ -27,7 +27,7 @@ RTOL, ATOL = 1e-11, 1e-16
 
 
 @dataclass(frozen=True)
-class Prompts:
+class PromptLaw:
     """A finite law of bags: columns are subjects, relations, noise, EOS.
 
     A column may stand for `copies` tokens that are alike: then its count is that of all of them together.
@@ -44,7 +44,7 @@ class Prompts:
         return np.eye(self.A)[self.answers]
 
 
-def alike(book: Book) -> Prompts:
+def alike(book: Book) -> PromptLaw:
     """Every prompt of a book when all noise tokens are alike: one prompt a fact."""
     s, r, answers = book.known.T
     S, R, n = book.S, book.R, len(answers)
@@ -53,21 +53,21 @@ def alike(book: Book) -> Prompts:
     counts[:, S + R] = book.T - 3
     copies = np.ones(S + R + 2)
     copies[S + R] = book.noise
-    return Prompts(counts, answers, book.p[s, r], copies, book.answers)
+    return PromptLaw(counts, answers, book.p[s, r], copies, book.answers)
 
 
-def apart(book: Book) -> Prompts:
+def apart(book: Book) -> PromptLaw:
     """Every prompt of a book with every bag of noise."""
     length, S, R = book.T - 3, book.S, book.R
     if comb(book.noise + length - 1, length) * len(book.known) > MOST_BAGS:
-        raise EngramError("noise: too many bags to enumerate; fewer noise tokens, or shorter prompts")
+        raise EngramError("noise: there are too many bags to enumerate; use fewer noise tokens, or shorter prompts")
     bags = np.array([np.bincount(bag, minlength=book.noise) for bag in _bags(book.noise, length)])
     ways = np.array([factorial(length) / prod(factorial(int(n)) for n in bag) for bag in bags]) / book.noise**length
     s, r, answers = (np.repeat(part, len(bags)) for part in book.known.T)
     counts, rows = np.zeros((len(s), book.N)), np.arange(len(s))
     counts[rows, s] = counts[rows, S + r] = counts[:, -1] = 1
     counts[:, S + R : -1] = np.tile(bags, (len(book.known), 1))
-    return Prompts(counts, answers, book.p[s, r] * np.tile(ways, len(book.known)), np.ones(book.N), book.answers)
+    return PromptLaw(counts, answers, book.p[s, r] * np.tile(ways, len(book.known)), np.ones(book.N), book.answers)
 
 
 def _bags(noise: int, length: int) -> Iterator[list[int]]:
@@ -82,7 +82,7 @@ class Head:
     W: Float[np.ndarray, "A V"]
 
     @classmethod
-    def small(cls, prompts: Prompts, alpha: float, equal: bool = False) -> "Head":
+    def small(cls, prompts: PromptLaw, alpha: float, equal: bool = False) -> "Head":
         """W = α and w = α √(|A| + 1): the conserved quantity is α² for every token, so w never vanishes.
 
         With `equal` w = α too, as in the published run.
@@ -90,29 +90,31 @@ class Head:
         V = len(prompts.copies)
         return cls(np.full(V, alpha * (1 if equal else np.sqrt(prompts.A + 1))), np.full((prompts.A, V), alpha))
 
-    def log_probabilities(self, prompts: Prompts) -> Float[np.ndarray, "n A"]:
+    def log_probabilities(self, prompts: PromptLaw) -> Float[np.ndarray, "n A"]:
+        """log p̂(a) in every prompt, from logit_a = Σ_z n_z w(z) W(a, z)."""
         logits = prompts.counts @ (self.w * self.W).T
         logits -= logits.max(1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(1, keepdims=True))
 
     @property
     def conserved(self) -> Float[np.ndarray, " V"]:
+        """w(z)² − Σ_a W(a, z)² of every token z."""
         return self.w**2 - (self.W**2).sum(0)
 
 
-def surprise(head: Head, prompts: Prompts) -> Float[np.ndarray, "A V"]:
-    """g(a, z)."""
+def token_surprise(head: Head, prompts: PromptLaw) -> Float[np.ndarray, "A V"]:
+    """g(a, z) = E[n_z (1{a = a*} − p̂(a))]."""
     left = prompts.p[:, None] * (prompts.onehot - np.exp(head.log_probabilities(prompts)))
     return left.T @ prompts.counts / prompts.copies
 
 
-def velocity(head: Head, prompts: Prompts) -> Head:
-    """(ẇ, Ẇ) = −∇L."""
-    g = surprise(head, prompts)
+def velocity(head: Head, prompts: PromptLaw) -> Head:
+    """(ẇ, Ẇ) = −∇L, with Ẇ(a, z) = w(z) g(a, z) and ẇ(z) = Σ_a W(a, z) g(a, z)."""
+    g = token_surprise(head, prompts)
     return Head((head.W * g).sum(0), head.w * g)
 
 
-def flow(first: Head, prompts: Prompts, times: Float[np.ndarray, " t"]) -> Iterator[Head]:
+def flow(first: Head, prompts: PromptLaw, times: Float[np.ndarray, " t"]) -> Iterator[Head]:
     """The head at these times, by an adaptive Runge–Kutta method of order 8."""
     V = len(first.w)
 
@@ -126,27 +128,27 @@ def flow(first: Head, prompts: Prompts, times: Float[np.ndarray, " t"]) -> Itera
     begin = np.concatenate([first.w, first.W.ravel()])
     found = solve_ivp(move, (0, times[-1]), begin, "DOP853", times, rtol=RTOL, atol=ATOL)
     if not found.success:
-        raise EngramError(f"the flow could not be followed: {found.message}")
+        raise EngramError(f"the flow could not be integrated: {found.message}")
     return (unpacked(y) for y in found.y.T)
 
 
-def rates(head: Head, prompts: Prompts) -> Float[np.ndarray, " V"]:
-    """How fast each token grows while its own part of the logits is small: ‖g(·, z)‖, as ẅ = ‖g‖² w."""
-    return np.sqrt((surprise(head, prompts) ** 2).sum(0))
+def rates(head: Head, prompts: PromptLaw) -> Float[np.ndarray, " V"]:
+    """λ(z) = ‖g(·, z)‖, the rate at which a token grows while its part of the logits is small: ẅ = ‖g‖² w."""
+    return np.sqrt((token_surprise(head, prompts) ** 2).sum(0))
 
 
 def relation_rate(R: int, D: int) -> float:
-    """λ_r from uniform predictions, for uniform p and answers that come equally often."""
+    """λ_r = √((1 − 1/R)/D)/R from uniform predictions, for uniform p and answers that are equally frequent."""
     return np.sqrt((1 - 1 / R) / D) / R
 
 
 def subject_rate(S: int, R: int, D: int) -> float:
-    """λ_s from uniform predictions; the same when p̂ = p(a|r)."""
+    """λ_s = √((1 − 1/D)/R)/S from uniform predictions; the same when p̂ = p(a|r)."""
     return np.sqrt((1 - 1 / D) / R) / S
 
 
 def escape_time(rate: float, share: float, first: float) -> float:
-    """When the largest logit of a token reaches 1, if w = first · cosh λt and W = first · sinh λt · g/‖g‖ for ever.
+    """t at which the largest logit of a token reaches 1, if w = first · cosh λt and W = first · sinh λt · g/‖g‖.
 
     `share` is the largest entry of g/‖g‖: √((1 − 1/R)/D) for a relation, √((1 − 1/D)/R) for a subject.
     """
@@ -155,7 +157,7 @@ def escape_time(rate: float, share: float, first: float) -> float:
 
 @dataclass(frozen=True)
 class Guesses:
-    """What one would say who knows only a part of the prompt, and which answers agree with that part."""
+    """The best predictions from only a part of the prompt: the relation, or the subject."""
 
     of_relation: Float[np.ndarray, "n A"]  # p(a | r)
     of_subject: Float[np.ndarray, "n A"]  # p(a | s)
@@ -173,8 +175,8 @@ def _conditional(p: Float[np.ndarray, "n A"], part: Int[np.ndarray, " n"]) -> Fl
     return (joint / np.maximum(joint.sum(1, keepdims=True), 1e-300))[part]
 
 
-def losses(log_p: Float[np.ndarray, "n A"], prompts: Prompts, guesses: Guesses) -> dict[str, float]:
-    """Loss; of the relation alone (−log mass on A_r), of the subject alone (on A_s); distance of p̂ to p(a | part)."""
+def losses(log_p: Float[np.ndarray, "n A"], prompts: PromptLaw, guesses: Guesses) -> dict[str, float]:
+    """The loss; that of the relation alone, −log p̂(A_r), and of the subject alone, −log p̂(A_s); ½‖p̂ − p(a | part)‖₁."""
     p_hat = np.exp(log_p)
     right = log_p[np.arange(len(log_p)), prompts.answers]
     found = {"loss": float(-prompts.p @ right)}
@@ -200,9 +202,9 @@ def stages(
     alpha: float = 1e-5,
     equal: bool = False,
 ) -> Iterator[dict[str, float]]:
-    """Rows over time 0 … `until`: losses, largest w of each kind of token, and how far conserved quantities drifted.
+    """Rows over time 0 … `until`: losses, the largest w of each kind of token, and the drift of conserved quantities.
 
-    The dictionary is structured, first values are those of Head.small, nothing is drawn; `draws` times, evenly spaced.
+    The dictionary is structured, initial values are those of Head.small, nothing is drawn; `draws` evenly spaced times.
     """
     book = Facts(S=S, R=R, D=D, T=T, noise=noise, dictionary="structured").book(seed)
     prompts, guesses = alike(book), Guesses.of(book)
@@ -219,7 +221,7 @@ def stages(
 def conserved(
     draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int
 ) -> Iterator[dict[str, float]]:
-    """Rows over time from random first values of order 1, all bags of noise enumerated: loss and drift."""
+    """Rows over time from random initial values of order 1, all bags of noise enumerated: loss and drift."""
     book = Facts(S=S, R=R, D=D, T=T, noise=noise).book(seed)
     prompts, rng, times = apart(book), generator(seed, "fact-flow"), np.linspace(0, until, draws)
     first = Head(rng.normal(size=book.N), rng.normal(size=(book.answers, book.N)))

@@ -22,22 +22,22 @@ Joint = Float[Tensor, "A N"]
 
 
 def surprise(logits: Joint, p_joint: Joint) -> Joint:
-    """p(X, y=k) − p(X) p̂(k|X): the label less what the model expects; minus the derivative of the loss by a logit."""
+    """p(X, y=k) − p(X) p̂(k|X), minus the derivative of the loss with respect to the logits."""
     return p_joint - p_joint.sum(1, keepdim=True) * torch.softmax(logits, dim=1)
 
 
 def attended(X: Sequences, scores: Float[Tensor, "A T"]) -> Float[Tensor, "A d"]:
-    """Σ_t x_t σ(scores)_t."""
+    """Σ_t x_t σ(scores)_t, σ the softmax."""
     return torch.einsum("atd,at->ad", X, torch.softmax(scores, dim=1))
 
 
 def matches(Z: Sequences, W: Matrix, X: Sequences) -> Float[Tensor, "A T"]:
-    """Zᵀ W x_T: the score of every key with the last query."""
+    """z_tᵀ W x_T, the score of every key with the last query."""
     return torch.einsum("atd,ad->at", Z, X[:, -1] @ W.T)
 
 
 def second_layer(W: Matrix, X: Sequences, Z: Sequences, U: Outputs, Phi2: Matrix) -> Joint:
-    """Eq. 13: ξ(X) = U Φ2 X σ(Zᵀ W x_T); the paper has Z = X, and its proof keeps the two apart."""
+    """Eq. 13: ξ(X) = U Φ2 X σ(Zᵀ W x_T); the paper has Z = X, and its proof distinguishes the two."""
     return attended(X, matches(Z, W, X)) @ Phi2.T @ U.T
 
 
@@ -49,13 +49,13 @@ def lemma4_gradient(X: Sequences, Z: Sequences, U: Outputs, Phi2: Matrix, p_join
 
 
 def first_layer(W: Matrix, X: Sequences, P: Positions, Phi1: Matrix) -> Sequences:
-    """z_t(W) = Σ_{s≤t} Φ1 x_s σ(p_{1:t}ᵀ W p_t)_s: positions choose, tokens are written."""
+    """z_t(W) = Σ_{s≤t} Φ1 x_s σ(p_{1:t}ᵀ W p_t)_s: attention by positions, values from tokens."""
     future = torch.full((len(P), len(P)), -torch.inf, dtype=P.dtype).triu(1)
     return torch.softmax((P @ W @ P.T).T + future, dim=1) @ (X @ Phi1.T)
 
 
 def linearised(u: Float[Tensor, "A T"]) -> Float[Tensor, "A T"]:
-    """The softmax around 0: σ̄(u)_t = (1 + u_t − ū)/T."""
+    """σ̄(u)_t = (1 + u_t − ū)/T, the softmax linearised at 0."""
     return (1 + u - u.mean(1, keepdim=True)) / u.shape[1]
 
 
@@ -83,17 +83,17 @@ def lemma5_gradient(
     return -torch.einsum("ts,sd,te->de", centred, P, P)
 
 
-def cross_entropy(logits: Joint, p_joint: Joint) -> Float[Tensor, ""]:
+def _cross_entropy(logits: Joint, p_joint: Joint) -> Float[Tensor, ""]:
     return -(p_joint * torch.log_softmax(logits, dim=1)).sum()
 
 
-def differentiated(logits_of: Callable[[Tensor], Tensor], W: Matrix, p_joint: Joint) -> Matrix:
-    """What autograd finds at W."""
+def differentiate_logits(logits_of: Callable[[Tensor], Tensor], W: Matrix, p_joint: Joint) -> Matrix:
+    """∇_W of the cross-entropy by autograd."""
     W = W.detach().requires_grad_()
-    return torch.autograd.grad(cross_entropy(logits_of(W), p_joint), W)[0]
+    return torch.autograd.grad(_cross_entropy(logits_of(W), p_joint), W)[0]
 
 
-def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> dict[str, Tensor]:
+def attention_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> dict[str, Tensor]:
     """Random inputs, embeddings and matrices with entries N(0, 1), and a random law of (sequence, label)."""
 
     def draw(name: str, rows: int) -> Tensor:
@@ -106,16 +106,18 @@ def problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> dict[str, 
 
 
 @law("gradients.closed_forms")
-def closed_forms(draws: int, seed: int, A: int = 5, T: int = 4, N: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
-    """Largest difference of an entry between each closed form and autograd, one row a random problem."""
+def attention_closed_forms(
+    draws: int, seed: int, A: int = 5, T: int = 4, N: int = 6, d: int = 5
+) -> Iterator[dict[str, float]]:
+    """The largest difference of an entry between each closed form and autograd; one row per random problem."""
     for index in range(draws):
-        v = problem(A, T, N, d, seed, index)
+        v = attention_problem(A, T, N, d, seed, index)
         X, Z, P, U, p = (v[name] for name in ("X", "Z", "P", "U", "p_joint"))
         Phi1, Phi2, W2 = (v[name] for name in ("Phi1", "Phi2", "W2"))
         zero = torch.zeros_like(W2)
         by_autograd = (
-            differentiated(lambda W, X=X, Z=Z, U=U, Phi2=Phi2: second_layer(W, X, Z, U, Phi2), zero, p),
-            differentiated(lambda W, a=(X, P, U, Phi1, Phi2, W2): both_layers(W, *a), zero, p),
+            differentiate_logits(lambda W, X=X, Z=Z, U=U, Phi2=Phi2: second_layer(W, X, Z, U, Phi2), zero, p),
+            differentiate_logits(lambda W, a=(X, P, U, Phi1, Phi2, W2): both_layers(W, *a), zero, p),
         )
         by_hand = lemma4_gradient(X, Z, U, Phi2, p), lemma5_gradient(X, P, U, Phi1, Phi2, W2, p)
         errors = (float((a - b).abs().max()) for a, b in zip(by_hand, by_autograd, strict=True))

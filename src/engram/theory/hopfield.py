@@ -1,4 +1,4 @@
-"""How many ±1 patterns a memory with energy −Σ_μ F(ξ_μ · x) keeps: Hopfield's, dense ones, the exponential one."""
+"""How many ±1 patterns a memory with energy −Σ_μ F(ξ_μ · x) holds: Hopfield's, dense ones, the exponential one."""
 
 from collections.abc import Iterator, Sequence
 from math import erf, exp, log, log2, pi, prod, sqrt
@@ -14,7 +14,7 @@ from engram.embeddings import directions
 from engram.memory.hopfield import asynchronous, drive, energy, flipped_bits, settle, synchronous
 from engram.values import law
 
-CRITICAL_LOAD = 0.138  # Amit, Gutfreund and Sompolinsky: beyond it no state near a pattern survives
+CRITICAL_LOAD = 0.138  # Amit, Gutfreund and Sompolinsky (1985): beyond it no state near a pattern survives
 CHUNK = 2**23  # overlaps held at once
 
 
@@ -25,7 +25,7 @@ def patterns(N: int, d: int, seed: int, draw: int) -> Float[Tensor, "N d"]:
 
 @law("hopfield.retrieval")
 def retrieval(draws: int, seed: int, *, d: int, N: int, starts: int = 48) -> Iterator[dict[str, float]]:
-    """Overlap with a stored pattern after asynchronous sweeps from it to a fixed point: n = 2, zero diagonal."""
+    """The overlap with a stored pattern after asynchronous sweeps from it to a fixed point: n = 2, zero diagonal."""
     for draw in range(draws):
         xi = patterns(N, d, seed, draw)
         x = xi[:starts]
@@ -34,7 +34,10 @@ def retrieval(draws: int, seed: int, *, d: int, N: int, starts: int = 48) -> Ite
 
 
 def retrieval_overlap(load: float) -> float:
-    """m of the state near a pattern, d → ∞: m = erf(y) = y (√(2 load) + 2/√π e^{−y²}); NaN past the critical load."""
+    """m = erf(y) = y (√(2 load) + 2/√π e^{−y²}): the overlap near a pattern, d → ∞; NaN beyond the critical load.
+
+    Amit, Gutfreund and Sompolinsky (1985).
+    """
 
     def gap(y: float) -> float:
         return erf(y) - y * (sqrt(2 * load) + 2 / sqrt(pi) * exp(-y * y))
@@ -54,21 +57,22 @@ def stability(draws: int, seed: int, *, d: int, N: int) -> Iterator[dict[str, fl
 
 
 def bit_error(N: float, d: int, n: int = 2) -> float:
-    """P(noise > signal) of one bit: noise is a sum of N − 1 terms of variance (2n−3)!! d^{n−1} beside a signal d^{n−1}.
+    """P(noise > signal) of one bit: the signal is d^{n−1}, the noise has variance (N − 1) (2n−3)!! d^{n−1}.
 
-    For n = 2 both are exact with d − 1 in the place of d: the diagonal is zero.
+    For n = 2 both are exact with d − 1 in place of d, because the diagonal is zero. Krotov and Hopfield (2016).
     """
     signal = (d - 1) ** (n - 1)
     return float(norm.sf(sqrt(signal / (double_factorial(2 * n - 3) * max(N - 1, 1e-9)))))
 
 
 def double_factorial(k: int) -> int:
+    """k!! = k (k−2) (k−4) …."""
     return prod(range(k, 0, -2))
 
 
 @law("hopfield.descent")
 def descent(draws: int, seed: int, *, d: int, N: int, n: int = 2) -> Iterator[dict[str, float]]:
-    """The largest rise of the energy at one asynchronous update, from random states; energies are computed afresh."""
+    """The largest rise of the energy in one asynchronous update, from random states; energies are recomputed."""
     for draw in range(draws):
         xi, x = patterns(N, d, seed, draw), directions("signs", 1, d, seed, f"x.{draw}", torch.float64)
         levels = [float(energy(xi, x, n))]
@@ -80,9 +84,9 @@ def descent(draws: int, seed: int, *, d: int, N: int, n: int = 2) -> Iterator[di
 
 @law("hopfield.error_free")
 def error_free(draws: int, seed: int, *, n: int, d: int, probes: int = 256) -> Iterator[dict[str, float]]:
-    """The share of patterns that one step leaves without error, for a row of N around the law; F(t) = tⁿ.
+    """The share of patterns that one step leaves without error, for several N around the law; F(t) = tⁿ.
 
-    Patterns come one part after the other, and what drives a bit is a sum over patterns: one pass serves all N.
+    The drive of a bit is a sum over patterns, so one pass over them serves all N.
     """
     sizes = sorted({round(dense_law(d, n) * 2 ** (k / 4)) for k in range(-5, 5)})
     asked = min(probes, sizes[0])
@@ -98,7 +102,7 @@ def error_free(draws: int, seed: int, *, n: int, d: int, probes: int = 256) -> I
 
 
 def dense_law(d: int, n: int) -> float:
-    """N = d^{n−1} / (2 (2n−3)!! ln d): a given pattern is without error."""
+    """N = d^{n−1} / (2 (2n−3)!! ln d), up to which a given pattern is without error (Krotov and Hopfield 2016)."""
     return d ** (n - 1) / (2 * double_factorial(2 * n - 3) * log(d))
 
 
@@ -106,7 +110,7 @@ def dense_law(d: int, n: int) -> float:
 def all_stable(draws: int, seed: int, *, d: int, flips: int = 0, most: int = 2**14) -> Iterator[dict[str, float]]:
     """The share of draws in which one step brings all of N patterns back, each with `flips` wrong bits; F = exp.
 
-    N grows by √2 over the same draws; a draw that failed is not asked again.
+    N grows by √2 over the same draws; a draw that has failed is not tried again.
     """
     alive, k = list(range(draws)), 2
     while alive and 2 ** (k / 2) <= most:
@@ -127,22 +131,22 @@ def _all_return(N: int, d: int, flips: int, seed: int, draw: int) -> bool:
 
 
 def exponential_law(d: int) -> float:
-    """N at which half of the draws keep all patterns: two at distance 1 are what fails.
+    """N = √(2 ln 2 · 2^d / d), at which half of the draws keep all patterns: what fails is two at distance 1.
 
-    The drive of the bit in which they differ is the same for both, so that one of them fails; the expected number of
-    such pairs, N²/2 · d 2^{−d}, is ln 2.
+    The drive of the bit in which they differ is the same for both, so one of them fails; the expected number of such
+    pairs, N²/2 · d 2^{−d}, is ln 2.
     """
     return sqrt(2 * log(2) * 2**d / d)
 
 
 def exponential_rate(share: float) -> float:
-    """log2 N per dimension, I(1 − 2ρ) / (2 ln 2) = (1 − H₂(ρ)) / 2, where a share ρ of the bits is wrong."""
+    """log2(N)/d = I(1 − 2ρ) / (2 ln 2) = (1 − H₂(ρ)) / 2 if a share ρ of the bits is wrong (Demircigil et al. 2017)."""
     wrong = (share, 1 - share)
     return (1 + sum(p * log2(p) for p in wrong if p > 0)) / 2
 
 
 def crossing(N: Sequence[float], stable: Sequence[float], level: float) -> float:
-    """N at which the share first falls below the level, linear in ln N between neighbours; NaN if it does not."""
+    """The N at which `stable` first falls below the level, linear in ln N between neighbours; NaN if it does not."""
     for a, b, above, below in zip(N, N[1:], stable, stable[1:], strict=False):
         if above >= level > below:
             return exp(log(a) + (log(b) - log(a)) * (above - level) / (above - below))

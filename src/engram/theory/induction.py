@@ -58,12 +58,13 @@ def gamma(T: int) -> float:
 
 
 def centred(values: Table) -> Table:
+    """values − their mean over t."""
     return values - values.mean(1, keepdims=True)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """A table of scores that does not change under relabelling: one number on its diagonal, one off it."""
+    """A table of scores that is invariant under relabelling: one number on its diagonal, one off it."""
 
     diagonal: float
     off: float
@@ -98,7 +99,7 @@ def trigger_memory(task: SecondVisit) -> Scores:
 
 
 def least_tokens(T: int) -> float:
-    """For o ≠ q the diagonal of step 2 is positive if and only if N is larger than this; T with γ_T > 0 only.
+    """2 + Q/γ_T: for o ≠ q the diagonal of step 2 is positive if and only if N is larger; infinite if γ_T ≤ 0.
 
     Its signal is γ_T − (γ_T + Q)/(N−1) with Q = E[(x_{t_q}1 + x_T1 − 2x̄_1)[q]]: free tokens are the output by chance.
     """

@@ -5,9 +5,9 @@ each other Φ1 e_i has minus that, over N−1); a term of step 3 by its part alo
 paper averages over labels k with weight 1/N; here they have the weights they have given q, which differ by O(1/N) if
 o ≠ q.
 
-Two expressions of the paper are off by more than O(1/N). C keeps t_q = t−1 only, but how often the label came does not
-depend on t_q, so that every t_q ≤ t stays: "C, all t_q". And with natural pairs o = q is no rare case: Δ^q stays, and A
-at the last two positions is another.
+Two expressions of the paper are off by more than O(1/N). C keeps t_q = t−1 only, but how often the label occurs does
+not depend on t_q, so that every t_q ≤ t stays: "C, all t_q". And with natural pairs o = q is not rare: Δ^q stays, and A
+at the last two positions differs.
 """
 
 from collections.abc import Iterator

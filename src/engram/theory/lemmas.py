@@ -1,4 +1,4 @@
-"""Gradients are memories: closed forms of Birth of a Transformer beside what automatic differentiation finds.
+"""Gradients are memories: closed forms from Birth of a Transformer, beside automatic differentiation.
 
 X (A×d) holds the inputs that occur, U (M×d) the output embeddings, p_joint (A×M) the law of (x, y); for tokens X = E.
 """
@@ -47,7 +47,7 @@ def layernorm_gradient(W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -> Matr
 
 
 def distance_to_span(A: Matrix, E: Inputs, U: Outputs) -> float:
-    """Frobenius distance of A from span{u_j e_iᵀ}: A less its projection on the rows of U (left) and E (right)."""
+    """‖A − Π_U A Π_E‖_F, the distance of A from span{u_j e_iᵀ}; Π projects on the rows of U and E."""
     onto_U, onto_E = torch.linalg.pinv(U) @ U, torch.linalg.pinv(E) @ E
     return float((A - onto_U @ A @ onto_E).norm())
 
@@ -63,12 +63,13 @@ def normalised_cross_entropy(W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -
     return -(p_joint * torch.log_softmax(h @ U.T, dim=1)).sum()
 
 
-def differentiated(loss: Callable[..., Tensor], W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -> Matrix:
+def differentiate_loss(loss: Callable[..., Tensor], W: Matrix, X: Inputs, U: Outputs, p_joint: Joint) -> Matrix:
+    """∇_W of a loss by autograd."""
     W = W.detach().requires_grad_()
     return torch.autograd.grad(loss(W, X, U, p_joint), W)[0]
 
 
-def problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matrix, Inputs, Outputs, Joint]:
+def matrix_problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matrix, Inputs, Outputs, Joint]:
     """Random W, X, U with entries N(0, 1), so that p̂ is far from uniform, and a random law of (x, y)."""
     W, X, U = (
         directions("gaussian", n, d, seed, f"lemmas.{i}.{index}", torch.float64) for i, n in enumerate((d, A, M))
@@ -78,23 +79,25 @@ def problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matrix, Inpu
 
 
 @law("lemmas.closed_forms")
-def closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
-    """Largest difference of an entry between each closed form and autograd, one row a random problem."""
+def matrix_closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
+    """The largest difference of an entry between each closed form and autograd; one row per random problem."""
     pairs = {
         "lemma1": (lemma1_gradient, cross_entropy),
         "lemma2": (lemma2_gradient, cross_entropy),
         "layernorm": (layernorm_gradient, normalised_cross_entropy),
     }
     for index in range(draws):
-        W, X, U, p = problem(A, M, d, seed, index)
+        W, X, U, p = matrix_problem(A, M, d, seed, index)
         yield {
-            name: float((formula(W, X, U, p) - differentiated(loss, W, X, U, p)).abs().max())
+            name: float((formula(W, X, U, p) - differentiate_loss(loss, W, X, U, p)).abs().max())
             for name, (formula, loss) in pairs.items()
         }
 
 
 @law("lemmas.span")
-def span(draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int = 20) -> Iterator[dict[str, float]]:
+def descent_span(
+    draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int = 20
+) -> Iterator[dict[str, float]]:
     """Eq. 6: after each step of gradient descent, the distance of W − α₀W₀ from span{u_j e_iᵀ}, and that of W₀.
 
     Weight decay λ is 0 in even rows and 0.1 in odd rows; α₀ = (1 − ηλ)^t.
@@ -102,9 +105,9 @@ def span(draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int 
     eta = 0.5
     for index in range(draws):
         shrink = 1 - eta * (0.0, 0.1)[index % 2]
-        W0, E, U, p = problem(N, M, d, seed, index)
+        W0, E, U, p = matrix_problem(N, M, d, seed, index)
         W, distances = W0, []
         for t in range(1, steps + 1):
-            W = shrink * W - eta * differentiated(cross_entropy, W, E, U, p)
+            W = shrink * W - eta * differentiate_loss(cross_entropy, W, E, U, p)
             distances.append(distance_to_span(W - shrink**t * W0, E, U))
         yield {"distance": max(distances), "distance.W0": distance_to_span(W0, E, U)}

@@ -1,4 +1,4 @@
-"""How the margin of a Hebbian memory spreads: scores γ_{z,y} = u_y · W e_z, injective f (f(z) = z), unit sphere."""
+"""The spread of the margin of a Hebbian memory: scores γ_{z,y} = u_y · W e_z, injective f (f(z) = z), unit sphere."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ Scores = Float[Tensor, "problems N N"]
 
 
 def slides_bound(N: float, d: int) -> float:
-    """Var γ ≲ #{f(z')=y}/d + #{f(z')≠y}/d² as on the slides; for a wrong score the exact value is 2/d + (N − 2)/d²."""
+    """1/d + (N − 1)/d², the slides' bound #{f(z')=y}/d + #{f(z')≠y}/d² on Var γ; a wrong score has 2/d + (N − 2)/d²."""
     return 1 / d + (N - 1) / d**2
 
 

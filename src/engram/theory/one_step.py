@@ -13,20 +13,20 @@ from engram.values import generator, law
 ETA = 1.0
 
 
-def one_step(E: Float[Tensor, "N d"], U: Float[Tensor, "M d"], f: Int[Tensor, " N"]) -> Float[Tensor, "d d"]:
-    """W1 = −η∇L(0) for z uniform and y = f(z), the gradient by Lemma 1."""
+def clean_step(E: Float[Tensor, "N d"], U: Float[Tensor, "M d"], f: Int[Tensor, " N"]) -> Float[Tensor, "d d"]:
+    """W1 = −η∇L(0) for z uniform and y = f(z), by Lemma 1 of Birth of a Transformer."""
     N, d = E.shape
     p_joint = torch.nn.functional.one_hot(f, len(U)).to(E.dtype) / N
     return -ETA * lemma1_gradient(E.new_zeros(d, d), E, U, p_joint)
 
 
 def one_step_scores(f: Int[Tensor, " N"], M: int) -> Float[Tensor, "N M"]:
-    """Scores of W1 for orthonormal embeddings: (η/N)(1{f(z)=k} − 1/M)."""
+    """(η/N)(1{f(z)=k} − 1/M), the scores of W1 for orthonormal embeddings."""
     return ETA / len(f) * (torch.nn.functional.one_hot(f, M).to(torch.float64) - 1 / M)
 
 
 def filtered_step(E: Float[Tensor, "N d"], U: Float[Tensor, "N d"]) -> Float[Tensor, "d d"]:
-    """Eq. 12: W1 = (η/N) Σ_k u_k (e_k − ē)ᵀ; positions are gone."""
+    """Eq. 12: W1 = (η/N) Σ_k u_k (e_k − ē)ᵀ; positions cancel."""
     return ETA / len(E) * U.T @ (E - E.mean(0))
 
 
@@ -43,7 +43,7 @@ def noisy_step(
 
 @law("one_step.clean")
 def clean(draws: int, seed: int, N: int = 64, d: int = 256) -> Iterator[dict[str, float]]:
-    """Inputs e_z: largest error of the scores for orthonormal embeddings, accuracy for random ones; a row a draw."""
+    """Inputs e_z: largest error of scores for orthonormal embeddings, accuracy for random ones; one row per draw."""
     for i in range(draws):
         f = torch.from_numpy(generator(seed, "one_step.f", i).permutation(N))
         scores = {law: _clean_scores(law, f, d, seed, i) for law in ("orthonormal", "gaussian/d")}
@@ -54,12 +54,12 @@ def clean(draws: int, seed: int, N: int = 64, d: int = 256) -> Iterator[dict[str
 
 def _clean_scores(law: Law, f: Int[Tensor, " N"], d: int, seed: int, i: int) -> Float[Tensor, "N N"]:
     E, U = (directions(law, len(f), d, seed, f"one_step.{name}.{i}", torch.float64) for name in "EU")
-    return E @ one_step(E, U, f).T @ U.T
+    return E @ clean_step(E, U, f).T @ U.T
 
 
 @law("one_step.noisy")
 def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Iterator[dict[str, float]]:
-    """Inputs e_y + p_t, one row a position t: accuracy and scores in units of η/N; and the errors of two formulas."""
+    """Inputs e_y + p_t, one row per position t: accuracy, scores in units of η/N, and the errors of two formulas."""
     both, U = (
         directions("orthonormal", n, d, seed, f"noisy.{name}", torch.float64) for name, n in (("EP", N + T), ("U", N))
     )

@@ -30,19 +30,19 @@ def summed_frequencies(batch: Batch, N: int) -> tuple[Float[Tensor, "N N"], Floa
 def class_scores(
     V: Float[Tensor, "N d"], sums: Float[Tensor, "N N"], counts: Float[Tensor, " N"]
 ) -> Float[Tensor, "N N"]:
-    """Row k: V_k' · (μ_k − μ) for every k', V_k' = W_V2 e_k'; no number where y = k was never seen."""
+    """Row k: V_k' · (μ_k − μ) for every k', V_k' = W_V2 e_k'; NaN where y = k was never seen."""
     means = sums / counts[:, None] - sums.sum(0) / counts.sum()
     return means @ V @ V.T
 
 
 def one_step_recall(scores: Float[Tensor, "N N"]) -> float:
-    """Share of the tokens k whose own score is the largest; a token that was never seen counts as wrong."""
+    """R1, the share of tokens k whose own score is the largest; a token that was never seen counts as wrong."""
     right = scores.nan_to_num(-torch.inf).argmax(1) == torch.arange(len(scores))
     return float((right & ~scores.isnan().any(1)).double().mean())
 
 
 @law("one_step_bigram.recalls")
-def recalls(
+def one_step_recalls(
     draws: int, seed: int, d: int = 128, K: int = 5, T: int = 256, sequences: int = 32
 ) -> Iterator[dict[str, float]]:
     """R1 from the first 1, 2, 4, … of `draws` batches. The batches depend on the seed only, so all widths see the same.

@@ -1,4 +1,4 @@
-"""How random vectors overlap: norms, inner products, remappings (Appendix A of Birth of a Transformer)."""
+"""Overlaps of random vectors: norms, inner products, remappings (Birth of a Transformer, Appendix A)."""
 
 from collections.abc import Callable, Iterator
 
@@ -22,7 +22,7 @@ OVERLAPS: dict[str, tuple[float, Callable[[int], float]]] = {
 
 
 def printed_variance(d: int) -> float:
-    """Var x·Wx as Appendix A prints it: d⁻³(3d + d(d−1)/2); the d(d−1) ordered pairs i ≠ j are counted by half."""
+    """d⁻³(3d + d(d−1)/2), Var x·Wx as printed in Appendix A, which counts only half of the d(d−1) pairs i ≠ j."""
     return (3 * d + d * (d - 1) / 2) / d**3
 
 

@@ -21,7 +21,7 @@ LEVELS = (2, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256)
 
 
 def share_recalled(E: Embeddings, U: Embeddings, W: Matrices) -> float:
-    """Share of all pairs, over all problems, whose right score is the largest."""
+    """The share of pairs, over all problems, whose right score is the largest."""
     at_once = max(1, ENTRIES_AT_ONCE // E.shape[-2] ** 2)
     parts = zip(*(tensor.split(at_once) for tensor in (E, U, W)), strict=True)
     found = torch.cat([(e @ w.mT @ u.mT).argmax(-1) for e, u, w in parts])
@@ -29,9 +29,9 @@ def share_recalled(E: Embeddings, U: Embeddings, W: Matrices) -> float:
 
 
 def certified_levels(E: Embeddings, U: Embeddings, W: Matrices) -> float:
-    """Levels that move no margin by more than 1/2, half of its mean: the worst case of rounding.
+    """1 + 2 max|W| max ‖u_y − u_y'‖₁ ‖e_z‖₁: levels L at which rounding moves no margin by more than 1/2.
 
-    Rounding moves an entry by at most Δ/2 = max|W|/(L − 1), hence a margin by at most Δ/2 · ‖u_y − u_y'‖₁ ‖e_z‖₁.
+    It moves an entry by at most Δ/2 = max|W|/(L − 1), hence a margin by at most Δ/2 · ‖u_y − u_y'‖₁ ‖e_z‖₁.
     """
     outputs = torch.stack([torch.cdist(u, u, p=1).amax() for u in U])
     worst = W.abs().amax((-2, -1)) * outputs * E.abs().sum(-1).amax(-1)
@@ -45,17 +45,17 @@ def fewest_levels(E: Embeddings, U: Embeddings, W: Matrices) -> tuple[int, float
         if share >= KEPT:
             return levels, share
     raise EngramError(
-        f"N: {E.shape[-2]} pairs are too many for d={E.shape[-1]}; without rounding recall must be above {KEPT}"
+        f"N: {E.shape[-2]} pairs are too many for d={E.shape[-1]}; recall without rounding must be above {KEPT}"
     )
 
 
 @law("precision.bits")
-def bits(
+def bits_needed(
     draws: int, seed: int, smallest: int = 16, largest: int = 256, load: float = 0.015
 ) -> Iterator[dict[str, float]]:
     """For d = smallest, 2·smallest, …: recall of Hebbian matrices at 1, 2, 3, … bits, N = load · d² pairs.
 
-    At least `draws` pairs are asked at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
+    At least `draws` pairs are tested at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
     `certified` log2 of those that move no margin by more than 1/2, mean over problems.
     """
     d = smallest
@@ -98,12 +98,12 @@ def trained_efficiency(draws: int, seed: int, d: int = 32, steps: int = 600) -> 
     for percent in (40, 70, 100):
         N = round(percent / 100 * linear_trained_capacity(d))
         E, U = _embeddings(draws, N, d, seed, f"trained.{d}.{N}")
-        levels, share = fewest_levels(E, U, train(E, U, steps))
+        levels, share = fewest_levels(E, U, train_matrices(E, U, steps))
         yield _efficiency(N, d, levels, share)
 
 
-def train(E: Embeddings, U: Embeddings, steps: int, rate: float = 0.3) -> Matrices:
-    """Adam on the cross-entropy of all pairs from W = 0; the rate falls to zero."""
+def train_matrices(E: Embeddings, U: Embeddings, steps: int, rate: float = 0.3) -> Matrices:
+    """Adam on the cross-entropy of all pairs from W = 0; the learning rate falls to zero."""
     W, first, second = (torch.zeros_like(E.mT @ E) for _ in range(3))
     right = torch.eye(E.shape[-2], dtype=E.dtype)
     for t in range(1, steps + 1):

@@ -1,8 +1,8 @@
-r"""What can be predicted in context from how much: from a bag of tokens, and from the whole sequence.
+r"""What can be predicted in context from a bag of tokens, and from the whole sequence.
 
 One layer of attention sees the current token and a bag of the tokens so far. Its counts n_j stand out where an output
-has been: if the current trigger came m times before, its output came m times more than the other tokens of the bag
-explain. Token i brings j about π_b(j|i) times, so with n_j Poisson of mean λ_j = Σ_{i≠z_t} n_i π_b(j|i),
+has been: if the current trigger occurred m times before, its output occurred m times more than the other tokens of the
+bag explain. Token i is followed by j about π_b(j|i) times, so with n_j Poisson of mean λ_j = Σ_{i≠z_t} n_i π_b(j|i),
 
     log P(n | o = j) − log P(n | no output) = −m log λ_j + log n_j! − log (n_j − m)!
 
@@ -44,25 +44,25 @@ def in_context_levels(draws: int, seed: int, K: int, T: int, triggers: str) -> I
 
 
 def counts(tokens: Int[np.ndarray, "B T"], N: int) -> Float[np.ndarray, "B T N"]:
-    """How often each token has come up to and with t."""
+    """n_j, how often each token j occurs up to and including t."""
     return np.cumsum(np.eye(N)[tokens], axis=1)
 
 
 def explained(task: Bigram, batch: Batch, n: Float[np.ndarray, "B T N"]) -> Float[np.ndarray, "B T N"]:
-    """λ: how often each token should have come, given all tokens of the bag but the current one."""
+    """λ_j = Σ_{i≠z_t} n_i π_b(j|i), how often each token j should have occurred, given the rest of the bag."""
     others = n.copy()
     np.put_along_axis(others, batch.tokens[:, :, None], 0.0, axis=2)
     return np.maximum(others @ task.table.bigram, 1e-3)
 
 
 def stands_out(task: Bigram, batch: Batch) -> Guesses:
-    """The token that came most often beyond what the others explain."""
+    """argmax_j (n_j − λ_j): the token that occurred most often beyond what the others explain."""
     n = counts(batch.tokens, task.N)
     return np.argmax(n - explained(task, batch, n), axis=2)
 
 
 def bag_guess(task: Bigram, batch: Batch) -> Guesses:
-    """The likeliest output of the current token, given the counts of all tokens so far."""
+    """argmax_j (−m log λ_j + log n_j! − log (n_j − m)!): the likeliest output, given all counts so far."""
     n = counts(batch.tokens, task.N)
     m = np.take_along_axis(n, batch.tokens[:, :, None], axis=2) - 1  # earlier visits
     gain = -m * np.log(explained(task, batch, n)) + gammaln(n + 1) - gammaln(np.maximum(n - m, 0) + 1)
@@ -70,7 +70,7 @@ def bag_guess(task: Bigram, batch: Batch) -> Guesses:
 
 
 def best_guess(task: Bigram, batch: Batch) -> Guesses:
-    """The likeliest next token, given everything; the current token's earlier successors are all that matters."""
+    """argmax of p 1_o + (1 − p) π_b(·|a): the likeliest next token, given the earlier successors of the current one."""
     (B, T), N = batch.tokens.shape, task.N
     log_pi_o = np.log(np.maximum(task.output_law, 1e-12))
     log_pi_b, rho = np.log(np.maximum(task.table.bigram, 1e-12)), chance_of_trigger(task)
@@ -90,6 +90,6 @@ def best_guess(task: Bigram, batch: Batch) -> Guesses:
 
 
 def chance_of_trigger(task: Bigram) -> Float[np.ndarray, " N"]:
-    """ρ: how often each token is a trigger; kept away from 0 and 1, so that odds are numbers."""
+    """ρ_a, how often each token a is a trigger; kept away from 0 and 1, so that the odds are finite."""
     drawn = task.draw_triggers(generator(0, "chance"), MANY)
     return np.clip(np.bincount(drawn.ravel(), minlength=task.N) / MANY, 1e-9, 1 - 1e-9)

@@ -1,4 +1,7 @@
-"""Softmax attention as one step of retrieval from a dense memory, and how much such a memory is sure to hold."""
+"""Softmax attention as one step of retrieval from a dense memory, and what such a memory holds with certainty.
+
+Ramsauer et al. (2021); Smart, Bietti and Sengupta (2025).
+"""
 
 from collections.abc import Iterator
 from math import exp, log, sqrt
@@ -17,13 +20,13 @@ F64 = torch.float64
 
 
 def dam_energy(s: Float[Tensor, "B n"], X: Float[Tensor, "B L n"], alpha: float, beta: float) -> Float[Tensor, " B"]:
-    """‖s‖²/(2α) − (1/β) log Σ_t exp(β x_t · s)."""
+    """E(s) = ‖s‖²/(2α) − (1/β) log Σ_t exp(β x_t · s)."""
     scores = beta * (X @ s[:, :, None])[:, :, 0]
     return s.square().sum(1) / (2 * alpha) - scores.logsumexp(1) / beta
 
 
 def gradient_step(s: Float[Tensor, "B n"], X: Float[Tensor, "B L n"], alpha: float, beta: float) -> Tensor:
-    """s − α ∇E(s), the gradient by automatic differentiation."""
+    """s − α ∇E(s), by autograd."""
     s = s.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(dam_energy(s, X, alpha, beta).sum(), s)
     return (s - alpha * gradient).detach()
@@ -48,7 +51,7 @@ def attention_step(draws: int, seed: int, *, n: int = 16, L: int = 64) -> Iterat
 
 
 def ramsauer_constant(d: int, K: float, beta: float, p: float) -> float:
-    """c = b / W₀(e^{a + ln b}), a = 2/(d−1) (1 + ln(2βK²p(d−1))), b = 2K²β/5."""
+    """c = b / W₀(e^{a + ln b}), a = 2/(d−1) (1 + ln(2βK²p(d−1))), b = 2K²β/5 (Ramsauer et al. 2021, Theorem 3)."""
     a = 2 / (d - 1) * (1 + log(2 * beta * K**2 * p * (d - 1)))
     b = 2 * K**2 * beta / 5
     return b / float(lambertw(exp(a + log(b))).real)
@@ -58,7 +61,7 @@ def ramsauer_constant(d: int, K: float, beta: float, p: float) -> float:
 def ramsauer_bound(
     draws: int, seed: int, *, d: int = 20, K: float = 3.0, beta: float = 1.0
 ) -> Iterator[dict[str, float]]:
-    """The constant c, and the number √p c^{(d−1)/4} of patterns that are well separated with probability 1 − p."""
+    """c, and N = √p c^{(d−1)/4}, the number of patterns that are well separated with probability 1 − p."""
     c = ramsauer_constant(d, K, beta, SHARE)
     yield {"c": c, "N": sqrt(SHARE) * c ** ((d - 1) / 4)}
 

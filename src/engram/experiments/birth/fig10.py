@@ -51,11 +51,11 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def _later(record: Record, column: str) -> float:
-    """Log of the birth step of a key memory over that of W_O2; no number where one of them was not born."""
+    """Log of the birth step of a key memory over that of W_O2; NaN where one of them was not born."""
     return log(reached(record, column, 0.5, width=1) / reached(record, "recall.W_O2", 0.5, width=1))
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.full import everything_trained
+    from engram.show.transformers import everything_trained
 
     return everything_trained(runs["everything trained"])

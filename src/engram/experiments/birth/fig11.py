@@ -3,7 +3,7 @@
 Two layers of four heads, ReLU layers of 4d units, layer norms, everything trained by Adam with lr 0.003 (the paper does
 not state it), K=3 random triggers, uniform outputs, loss on all tokens. Which head does what is not read off a picture:
 the edges t → t−1 of one head of layer 1, or the edges to successors of earlier visits of one head of layer 2, are
-blocked, and the loss in context tells what that costs: for one head, and for all heads of the layer at once. How much
+blocked, and the loss in context says what that costs: for one head, and for all heads of the layer at once. How much
 of the latter the top head of layer 1 accounts for differs from seed to seed (0.97, 0.47, 0.94): other heads can stand
 in for it. Three seeds cannot place such a number; the claim sets it beside that of layer 2.
 
@@ -84,7 +84,7 @@ class Effects:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.full import head_figure
+    from engram.show.transformers import head_figure
 
     records = runs["four heads"]
     effects = {name: [Effects.of(record, *edges).heads for record in records] for name, edges in EDGES.items()}

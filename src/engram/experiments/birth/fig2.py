@@ -1,15 +1,15 @@
 """Fig. 2: a full transformer of two layers finds the induction head; a single layer cannot.
 
-One head a layer, ReLU layers of 4d hidden units, layer norms, everything trained, K=3 triggers fixed to the most
+One head per layer, ReLU layers of 4d hidden units, layer norms, everything trained, K=3 triggers fixed to the most
 frequent tokens or random, uniform outputs, loss on all tokens, Adam with lr 0.003. (The paper names SGD with lr 0.2;
 without layer norms that diverged for two of four first seeds.)
 
-What one layer can do. It sees the current token and a weighted bag of the tokens so far, not which token came after
-which. The outputs of triggers stand out in the bag, so it guesses a token that came more often than the others explain.
+What one layer can do. It sees the current token and a weighted bag of the tokens so far, not which token followed
+which. The outputs of triggers stand out in the bag, so it guesses a token that is more frequent than others explain.
 Two such guesses from exact counts, and the best predictor of all, are levels beside the measurement
-(engram.theory.predictors). With random triggers even the best stays below 1, because a token that came before need not
-be a trigger: 0.976 at T=128, 0.987 at the paper's T=256. `birth.two-layers-near-ceiling` asks for the same share of it
-that the paper's 95 % is.
+(engram.theory.predictors). With random triggers even the best stays below 1, because a token seen before need not be
+a trigger: 0.976 at T=128, 0.987 at the paper's T=256. `birth.two-layers-near-ceiling` requires the same share of it as
+the paper's 95 %.
 
     engram run birth.fig2 --seeds 3
 """
@@ -111,6 +111,6 @@ def levels_of(runs: Runs) -> dict[str, dict[str, float]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.full import one_and_two_layers
+    from engram.show.transformers import one_and_two_layers
 
     return one_and_two_layers({kind: runs[kind] for kind in KINDS}, levels_of(runs))

@@ -2,9 +2,10 @@
 
 The simplified model with W_F, loss on all tokens, uniform outputs, lr 1. To the paper's four data laws a fifth is
 added: K=5 fixed to the five most frequent tokens, so that the rarity of triggers is not confounded with their number.
-Random triggers are rarer than the most frequent ones too; ranks 6–10 are asked about as often in a sequence (24 times
-of 128 positions, random ones 25 times, the five most frequent 34 times). Two claims of our own compare what differs in
-one thing only: random and fixed triggers that are asked as often, and one or five of the most frequent.
+Random triggers are also rarer than the most frequent ones. Of 128 positions, fixed triggers of ranks 6–10 are asked at
+22.7 on average, random triggers at 26.4, and ranks 1–5 at 34.6 (16 000 sequences). Two claims of our own compare kinds
+that differ in one thing only: random and fixed triggers that are asked about equally often, and one or five of the most
+frequent tokens.
 
     engram run birth.fig4-left --seeds 6
 """

@@ -2,9 +2,9 @@
 
 The simplified model with W_F, loss on all tokens, K=3 random triggers, uniform outputs, lr 1: the uniform trainings of
 birth.fig4-center. W_F reads what the induction head wrote, so it takes over part of W_O2's work and both leave the
-estimates that the probes look for. At the end `attribution` tells where right answers come from, and `preference` whom
-the model believes (engram.probes.attribution). The paper says of the latter: the induction head, unless its output
-agrees with one of the top predictions of the global bigram, "in which case it tends to prefer those".
+estimates that the probes look for. At the end `attribution` says where right answers come from, and `preference` which
+of the two the model follows (engram.probes.attribution). The paper says of the latter: the induction head, unless its
+output agrees with one of the top predictions of the global bigram, "in which case it tends to prefer those".
 
     engram run birth.fig4-right --seeds 6
 """
@@ -56,7 +56,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def _believes(records: Sequence[Record], place: str) -> Measure:
-    """How much more often the model believes whom the paper says it does."""
+    """How much more often the model follows the one that the paper says it follows."""
     head, bigram = ([r.last(f"preference.{place}.{whom}") for r in records] for whom in ("follows", "bigram"))
     whom, more, less = ("the head", head, bigram) if place == "unlikely" else ("the bigram's favourite", bigram, head)
     other = "the favourite" if place == "unlikely" else "the head"
@@ -73,6 +73,6 @@ def late(record: Record, column: str) -> float:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.shares import probes_and_shares
+    from engram.show.attribution import probes_and_shares
 
     return probes_and_shares(runs["uniform"])

@@ -3,7 +3,7 @@
 The same trainings as birth.fig4-left. The paper's guess: few or rare triggers slow down W_O2, because fewer output
 tokens are seen; random triggers are "more related to" slow key matrices, because more triggers must be stored. So for
 K=5 the slowdown of the keys is set beside that of W_O2. (A single fixed trigger, the space, is asked far more often
-than a random one, which slows down all memories: for K=1 only the keys' own slowdown is asked for.)
+than a random one, which slows down all memories: for K=1 the claim is only that the keys are slower.)
 
     engram run birth.fig5 --seeds 6
 """

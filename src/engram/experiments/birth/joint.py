@@ -67,7 +67,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.plots import birth_curves
+    from engram.show.curves import birth_curves
 
     return birth_curves(runs["joint"])
 
@@ -77,7 +77,7 @@ def _log_ratio(memory: str, values: list[float]) -> Measure:
 
 
 def _later(record: Record, column: str) -> float:
-    """Log of the birth step of a key memory over that of W_O2; no number if the key memory was not born at all."""
+    """Log of the birth step of a key memory over that of W_O2; NaN if the key memory was never born."""
     output, key = birth(record, "recall.W_O2"), birth(record, column)
     if key is None:
         return nan

@@ -1,7 +1,7 @@
 """What the bigram task allows: entropies of the text, and the floor of the global loss with random triggers.
 
 A model that knows π_b exactly still loses Σ_i ν_i H(π_b(·|i)) / Σ_i ν_i on global positions, where ν_i counts the
-visits of token i while it is no trigger. This floor depends on the task: it is not the text's bigram entropy.
+visits of token i while it is not a trigger. This floor depends on the task: it is not the text's bigram entropy.
 
     engram run birth.levels --seeds 5
 """
@@ -45,7 +45,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.plots import levels_by_size
+    from engram.show.curves import levels_by_size
 
     text = runs["text"][0].rows[0]
     series = {name: {K: [r.rows[0][name] for r in runs[K]] for K in TRIGGERS} for name in ("floor", "sampled")}

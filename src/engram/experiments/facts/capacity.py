@@ -2,7 +2,7 @@
 
 The published protocol: T = 32, as many noise tokens as subjects and relations, 8 heads of width ⌊αd/8⌋ and an MLP of
 ⌊βd⌋ units, Adam with learning rates 0.001, 0.003, 0.01 (here side by side on the same prompts, until one succeeds),
-fresh batches of 1024, at most 16384 steps, a look at 1024 test prompts every 128 steps, success above 99 %; the number
+fresh batches of 1024, at most 16384 steps, a check on 1024 test prompts every 128 steps, success above 99 %; the number
 of subjects is bisected. Parameters are 4 H d_h d + 2 m d. `quick` gives up after 8192 steps, and leaves out
 the smallest learning rate. Not published: trainings that are far behind are given up (PLANS, hopeless).
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import through_points
+from engram.claims.fits import fit_points
 from engram.claims.readings import turn
 from engram.learning import FreshBatch
 from engram.models.factual import Factual
@@ -103,7 +103,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     shapes, published = by_shape(runs), runs.scale == "paper"
     near = 0.12 if published else 0.2
     points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
-    measures = [through_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
+    measures = [fit_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
     if published:
         ratios = [n / p for p, n in points]
         label = "facts for each parameter, over shapes, widths and seeds"
@@ -122,6 +122,6 @@ def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.facts import facts_by_parameters
+    from engram.show.fact_capacity import facts_by_parameters
 
     return facts_by_parameters(by_shape(runs), PUBLISHED, "As many relations as subjects")

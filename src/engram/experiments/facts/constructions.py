@@ -2,7 +2,7 @@
 
 Attention only: d = 1024, heads of width 256 with 4 members each; an answer scores the number of sets A_s, A_r that it
 lies in. Attention and MLP: random features of degree (1, 1) with ReLU; the sizes are ours. Sphere embeddings,
-S = R = 16, D = 8: all 256 facts are asked for, each in a prompt with noise.
+S = R = 16, D = 8: all 256 facts are tested, each in a prompt with noise.
 
     engram run facts.constructions --seeds 5
 """
@@ -65,7 +65,7 @@ def _lost(rows: Sequence[dict[str, float]]) -> float:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.facts import constructions
+    from engram.show.fact_capacity import constructions
 
     def mean(part: str, sizes: Sequence[int]) -> dict[int, float]:
         return {n: float(np.mean([record.rows[0]["accuracy"] for record in runs[part, n]])) for n in sizes}

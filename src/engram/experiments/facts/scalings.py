@@ -1,8 +1,8 @@
 """Facts that are fewer than all pairs, or grow in another way: what they cost is their number, not that of the pairs.
 
 The protocol of facts.capacity, in models with α = β = 1. A subset is taken out of a table with twice as many pairs as
-the model should store facts; beside it R = √S, and D = S. In a much larger table a subset costs more: names
-become too many for heads so narrow, and the theorem asks for H d_h of the order of S + R, too.
+the model should store facts; beside it R = √S, and D = S. In a much larger table a subset costs more: there
+are too many names for heads so narrow, and the theorem also requires H d_h of the order of S + R.
 
     engram run facts.scalings --seeds 3
 """
@@ -54,7 +54,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.facts import facts_by_parameters
+    from engram.show.fact_capacity import facts_by_parameters
 
     grown = {scaling: [same for (own, _), same in runs.items() if own == scaling] for scaling, _ in runs}
     named = {NAMES[scaling]: by_parameters(models) for scaling, models in grown.items()}

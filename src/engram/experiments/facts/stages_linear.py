@@ -2,7 +2,7 @@
 
 Gradient flow of one linear attention head with one-hot embeddings, on the exact population (nothing is sampled), and
 the published run beside it: S = 16, R = 4, D = 8, 20 noise tokens, T = 32, structured facts, SGD with learning rate
-0.1, batches of 1024, all first values 1e-5. First the loss stays at ln |A|; then at ln D: answers are drawn from the
+0.1, batches of 1024, all initial values 1e-5. First the loss stays at ln |A|; then at ln D: answers are drawn from the
 right relation, whatever the subject; then it falls. Which part is learned first follows the growth rates λ_r and λ_s,
 and turns around when there are few subjects: then answers fit the subject and not the relation.
 
@@ -113,7 +113,7 @@ def _which_first(runs: Runs) -> Measure:
 
 
 def _half_time(rows: Sequence[Row], part: str) -> float:
-    """When the loss of a part has fallen to half of its first value."""
+    """When the loss of a part has fallen to half of its initial value."""
     column = f"loss.{part}"
     return next((row["time"] for row in rows if row[column] < rows[0][column] / 2), float("inf"))
 
@@ -135,7 +135,7 @@ def _escapes(rows: Sequence[Row]) -> Iterator[Measure]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.stages import linear_stages
+    from engram.show.fact_stages import linear_stages
 
     rates = {S: _rates(S) for S in SUBJECTS}
     return linear_stages(runs["run"][0].rows, runs["SGD"], _half_times(runs), rates, rate=0.1)

@@ -1,7 +1,7 @@
 """Attention or MLP: facts can be stored in either, but attention must be wide enough to tell them apart (Fig. 4 right).
 
 S = R = 32, D = 8 (1024 facts), d = 32, heads of width 8; one training for each number of heads and of MLP units: Adam
-with learning rate 0.01, at most 16384 steps, over when all of 1024 test prompts are answered. The best look counts.
+with learning rate 0.01, at most 16384 steps, until all of 1024 test prompts are answered. The best check counts.
 `quick` is half of it in every size: 256 facts, d = 16, heads of width 4.
 
     engram run facts.trade-off
@@ -87,7 +87,7 @@ def _turns(found: dict[tuple[int, int], list[float]], m: int) -> Iterator[float]
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.facts import trade_off
+    from engram.show.fact_capacity import trade_off
 
     sizes = runs.records[0].check.sizes
     cells = {

@@ -24,7 +24,7 @@ def exponent(rows: Sequence[Row], column: str, size: str) -> float:
 
 
 def worst(runs: Sequence[Sequence[Row]], column: str) -> float:
-    """The number that is largest in size over all rows of all runs."""
+    """The value with the largest magnitude over all rows of all runs."""
     return max((row[column] for rows in runs for row in rows), key=abs)
 
 
@@ -44,7 +44,7 @@ def geometric_means(by_size: Iterable[Sequence[float]]) -> list[float]:
 
 
 def collapse(name: str, constants: Mapping[str, Sequence[float]], within: float) -> list[Measure]:
-    """That a constant is the same for all shapes: for each, its values over seeds, over the geometric mean."""
+    """Whether a constant is the same for all shapes: for each, its values over seeds divided by the geometric mean."""
     means = geometric_means(constants.values())
     ratios = {f"{name} at {shape}, over the mean": np.divide(values, means) for shape, values in constants.items()}
     return [Measure.over_seeds(at, found.tolist(), 1 - within, 1 + within) for at, found in ratios.items()]

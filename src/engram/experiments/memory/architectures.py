@@ -1,7 +1,7 @@
 """Other shapes store too: two factors like one matrix, thresholds and sets far more, updates of the right size.
 
 A matrix written by Hebb's rule or fitted by least squares cannot give every pair {i, j} of names an answer of its own,
-since e_i + e_j goes to W e_i + W e_j; a threshold MLP with one hidden unit a set can. (A matrix trained so that the
+since e_i + e_j goes to W e_i + W e_j; a threshold MLP with one hidden unit per set can. (A matrix trained so that the
 right score is the largest, whatever the vector, is another matter: it has names · d numbers to do it with.)
 
     engram run memory.architectures --seeds 5
@@ -68,7 +68,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import shapes_figure
+    from engram.show.memory_laws import shapes_figure
 
     pairs, sets = (runs[law][0].check.sizes for law in ("threshold", "sets"))
     bars = {f"{pairs['N']} pairs, d={pairs['d']}\n{name}": means(runs["threshold"], c) for c, name in BARS[:2]}

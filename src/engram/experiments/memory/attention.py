@@ -1,7 +1,7 @@
 """Softmax attention is one step of retrieval from a dense memory whose patterns are the context.
 
 α X softmax(β Xᵀ x̃) = s − α ∇E(s) at s = x̃, for E(s) = ‖s‖²/(2α) − (1/β) log Σ_t exp(β x_t · s); α = 1 is the update of
-modern Hopfield networks. These are sure to hold √p c^{(d−1)/4} patterns, with c = 3.1546 for β=1, K=3, d=20, p=.001.
+modern Hopfield networks. They hold at least √p c^{(d−1)/4} patterns, with c = 3.1546 for β=1, K=3, d=20, p=.001.
 
     engram run memory.attention --seeds 5
 """
@@ -54,7 +54,7 @@ def separated(runs: Runs) -> dict[int, list[float]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.patterns import attention_as_retrieval
+    from engram.show.retrieval import attention_as_retrieval
 
     steps = [row for r in runs["steps"] for row in r.rows]
     return attention_as_retrieval(runs["bound"][0].rows[0], steps, separated(runs))

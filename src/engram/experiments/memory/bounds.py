@@ -70,7 +70,7 @@ def by_bits(rows: Sequence[Row]) -> list[Row]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import bound_figure
+    from engram.show.memory_laws import bound_figure
 
     tails = {alpha: by_bits(runs["power law", alpha][0].rows) for alpha in ALPHAS}
     return bound_figure(tails, {kind: runs[kind] for kind in ("Hebbian", "trained")})

@@ -2,7 +2,7 @@
 
 W_PV and W_KQ become αI and βI. Protocol of the published code: n=16, L=500, 800 prompts to train and 200 to test, the
 same for all seeds, Adam, 100 epochs. In case 1 linear attention at its best scale, αβ = (1/3)/(1 + (d+1)/L) = .3274, is
-3.5 % above Bayes' 1/3, for L points do not tell the subspace, and 512 weights learnt from 800 prompts cost 5 % more. It
+3.5 % above Bayes' 1/3, since L points do not fix the subspace; 512 weights learned from 800 prompts cost 5 % more. It
 is within 6 % of 1/3 on the first dataset, whose test prompts are easy (Bayes: .310), but not of Bayes' error over
 datasets. In case 3 the scales still move after 100 epochs. More datasets and 200 epochs were tried after seeing this.
 
@@ -108,6 +108,6 @@ def ratios(rows: list[Row], column: str) -> list[float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.patterns import denoising_panels
+    from engram.show.retrieval import denoising_panels
 
     return denoising_panels(runs, list(CASES), subspace_floor(Subspace()), PUBLISHED)

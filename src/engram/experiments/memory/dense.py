@@ -74,7 +74,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.patterns import capacity_curves
+    from engram.show.retrieval import capacity_curves
 
     return capacity_curves(*capacities(runs))
 

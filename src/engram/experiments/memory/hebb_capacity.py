@@ -10,7 +10,7 @@ from typing import Any
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import power_law
+from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import geometric_means
 from engram.models.stores import Outer
@@ -38,7 +38,7 @@ def search(d: int, seed: int, asked: int) -> Search:
 def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     factors = geometric_means([capacity(r) / r.store.d**2 for r in same] for same in runs.values())
     measures = [
-        power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1),
+        fit_power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1),
         Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15),
     ]
     yield "memory.hebb-capacity", measures

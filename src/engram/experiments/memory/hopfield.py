@@ -48,7 +48,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.patterns import overlap_curve
+    from engram.show.retrieval import overlap_curve
 
     overlaps = {percent: means(runs["overlap", percent], "overlap") for percent in PERCENT[runs.scale]}
     return overlap_curve(overlaps, runs["energy"][0].check.sizes["d"])

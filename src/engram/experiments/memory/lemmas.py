@@ -1,8 +1,8 @@
 """Random vectors are nearly orthonormal, and gradients are memories: overlaps, Lemmas 1 and 2, layer-norm, span.
 
 Overlaps are measured on independent draws; each closed form of a gradient is compared with automatic differentiation,
-entry by entry in float64, on random problems. One formula of the paper is off: its variance of x·Wx counts the pairs
-i ≠ j by half.
+entry by entry in float64, on random problems. One formula of the paper is off: its variance of x·Wx counts only half of
+the pairs i ≠ j.
 
     engram run memory.lemmas --seeds 5
 """
@@ -63,7 +63,7 @@ def overlaps(records: Sequence[Record], d: int) -> Iterator[Measure]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import law_ratios
+    from engram.show.memory_laws import law_ratios
 
     found = dict(claims(runs))
     over_law = [m for m in found.pop("memory.overlaps") if m.name.endswith(" over law")]

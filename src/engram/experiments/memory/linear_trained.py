@@ -1,9 +1,9 @@
 """A trained d×d matrix stores N ≈ d²/(1.3 ln N) pairs: Fig. 1 (left) of "Understanding factual recall".
 
 The published protocol: identity on N tokens, sphere embeddings, full-batch cross-entropy, Adam with learning rate 1000,
-at most 4096 steps, accuracy looked at every 32 steps and a training over at its first success, N bisected to 1 %.
+at most 4096 steps, accuracy checked every 32 steps, a training ended by its first success, N bisected to 1 %.
 Not published: a training that is far behind is given up (PLAN.hopeless), and a seed has one codebook whose first N rows
-are used at size N, where the published code draws anew. The fit was one over d = 8 … 256: d²/(N ln N) is not constant,
+are used at size N, where the published code draws new ones. The fit was over d = 8 … 256: d²/(N ln N) is not constant,
 it grows with d (2 is the limit for recall without any error).
 
     engram run memory.linear-trained --seeds 5
@@ -16,7 +16,7 @@ from typing import Any
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import power_law
+from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities
 from engram.experiments.memory import geometric_means
 from engram.learning import Adam, FullBatch
@@ -65,7 +65,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
         for name, values in shown.items()
     ]
     grown = {d**2: [N * log(N) for N in found] for d, found in capacities(runs.records).items()}
-    yield "memory.linear-trained", [*measures, power_law(grown).measure("exponent of N ln N in d²", 0.85, 1.15)]
+    yield "memory.linear-trained", [*measures, fit_power_law(grown).measure("exponent of N ln N in d²", 0.85, 1.15)]
 
 
 def figure(runs: Runs) -> Any:

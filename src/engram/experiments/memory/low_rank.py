@@ -1,7 +1,7 @@
 """A rank-m matrix A Bᵀ with B frozen at random stores N ∝ md pairs.
 
 A is one gradient step on the correlation loss. The variance of its margins, 2N(1/d)(1/m + 1/d), says N ∝ md/(1 + m/d):
-the law is one of m well below d, and at m = d only half as many pairs are stored as it promises.
+the law holds for m well below d, and at m = d only half as many pairs are stored as it says.
 
     engram run memory.low-rank --seeds 5
 """

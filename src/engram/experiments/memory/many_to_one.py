@@ -12,7 +12,7 @@ import numpy as np
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import power_law
+from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities
 from engram.experiments.memory import checks
 from engram.models.stores import Outer
@@ -48,7 +48,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     recall, law = (np.array([[r.column(name) for r in same] for same in curves]) for name in ("accuracy", "law"))
     widest, off = np.ptp(recall, axis=0).max(axis=1), abs(recall - law).max(axis=(0, 2))  # axes: d, seed, N/d
     measures = [
-        power_law(capacities(runs["searches"])).measure(f"exponent of N at {TARGET:.0%} in d", 0.9, 1.1),
+        fit_power_law(capacities(runs["searches"])).measure(f"exponent of N at {TARGET:.0%} in d", 0.9, 1.1),
         Measure.over_seeds("largest difference of recall between widths at equal N/d", widest.tolist(), high=0.03),
         Measure.over_seeds("largest difference of recall to Φ(√(d/(N−1)))", off.tolist(), high=0.03),
     ]

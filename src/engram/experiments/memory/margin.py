@@ -1,7 +1,7 @@
 """The margin of a Hebbian memory has mean 1 and variance 2/d + (2N−3)/d².
 
-Margin: right score minus a wrong one, over all keys and all wrong values, embeddings on the sphere, one value a key. A
-memory of rank m has a law of its own, derived here; its leading terms alone, 2/d + 2N(1/d)(1/m + 1/d), miss 3/m.
+Margin: right score minus a wrong one, over all keys and all wrong values, embeddings on the sphere, one value per key.
+A memory of rank m has a law of its own, derived here; its leading terms alone, 2/d + 2N(1/d)(1/m + 1/d), miss 3/m.
 
     engram run memory.margin --seeds 5
 """
@@ -56,7 +56,7 @@ def against_law(name: str, records: Sequence[Record], variance: float) -> Iterat
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import margin_spread
+    from engram.show.memory_laws import margin_spread
 
     full = {(d, N): means(runs[d, N], "variance") for d, N in SIZES[runs.scale]}
     return margin_spread(full, {m: means(runs["rank", m], "variance") for m in RANKS[runs.scale]}, *LOW)

@@ -1,10 +1,10 @@
 """A trained MLP stores N ≈ md/(0.35 ln N) pairs, whatever its shape: Fig. 1 (right) of "Understanding factual recall".
 
 The published protocol: identity on N tokens, sphere embeddings, two-layer ReLU network d → m → d, full-batch
-cross-entropy, Adam with learning rate 0.03, at most 32768 steps, accuracy looked at every 256 steps and a training over
-at its first success. The search begins at the law ± 40 % and ends at 3 %. Parameters are counted as md, not 2md.
+cross-entropy, Adam with learning rate 0.03, at most 32768 steps, accuracy checked every 256 steps, a training ended
+by its first success. The search begins at the law ± 40 % and ends at 3 %. Parameters are counted as md, not 2md.
 Not published: a training that is far behind is given up (PLAN.hopeless), and a seed has one codebook whose first N rows
-are used at size N, where the published code draws anew. Quick is the small end of the published sizes, d ≤ 22, m/d ≤ 4.
+are used at size N, where the published code draws new ones. Quick has the smallest published sizes, d ≤ 22, m/d ≤ 4.
 
     engram run memory.mlp-trained --seeds 5
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import power_law
+from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import collapse, geometric_means
 from engram.learning import Adam, FullBatch
@@ -73,12 +73,12 @@ def law_measures(runs: Runs, name: str, law: float, grown: Callable[[float], flo
     return (
         Measure.over_seeds(f"md/({name}), geometric mean over sizes", means, low=0.85 * law, high=1.15 * law),
         *collapse(f"md/({name})", {shape: geometric_means(by_d) for shape, by_d in shapes.items()}, 0.15),
-        power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15),
+        fit_power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15),
     )
 
 
 def stored(runs: Runs) -> dict[float, list[float]]:
-    """Pairs by md; where two shapes have the same md, seed after seed: the intervals of fits hang on the order."""
+    """Pairs by md; where two shapes have the same md, seed after seed: the intervals of fits depend on the order."""
     of_seeds = zip(*runs.values(), strict=True)
     return capacities([r for same_seed in of_seeds for r in same_seed], lambda model: model.m * model.d)
 
@@ -88,7 +88,7 @@ def figure(runs: Runs) -> Any:
 
 
 def by_shape_figure(runs: Runs, laws: dict[str, Any], title: str, power: int = 1) -> Any:
-    """Capacity against md, one colour a shape."""
+    """Capacity against md, one colour per shape."""
     from engram.show.capacity import capacity_figure
 
     series: dict[str, dict[int, list[float]]] = {}

@@ -63,6 +63,6 @@ def least(records: Sequence[Record]) -> list[float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import scores_by_position
+    from engram.show.memory_laws import scores_by_position
 
     return scores_by_position(runs["noisy"])

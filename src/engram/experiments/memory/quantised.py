@@ -1,7 +1,7 @@
 """How few bits a weight needs: log2 d by the worst case, a few in fact, one when the memory is not full.
 
-Hebbian matrices with N = 0.015 d² and 0.020 d² pairs (sphere, one value a key; 0.027 d² is their capacity) are rounded
-to evenly spaced values from −max|W| to max|W|. In the worst case rounding moves a margin by max|W|/(L−1) times
+Hebbian matrices with N = 0.015 d² and 0.020 d² pairs (sphere, one value per key; 0.027 d² is their capacity) are
+rounded to evenly spaced values from −max|W| to max|W|. In the worst case rounding moves a margin by max|W|/(L−1) times
 ‖u_y − u_y'‖₁ ‖e_z‖₁, of order d √ln d / L: L ~ d √ln d levels, log2 d bits up to constants, move no margin by more
 than 1/2, half of its mean. Rounding errors of random pairs average out, so that far fewer bits keep 99 % recall.
 
@@ -57,6 +57,6 @@ def slopes(records: Sequence[Record], column: str) -> list[float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.laws import bits_per_weight
+    from engram.show.memory_laws import bits_per_weight
 
     return bits_per_weight(runs)

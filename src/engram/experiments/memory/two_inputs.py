@@ -11,7 +11,7 @@ from typing import Any
 
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
-from engram.claims.fits import power_law
+from engram.claims.fits import fit_power_law
 from engram.experiments.memory.mlp_trained import Label, by_shape_figure, searches, stored
 from engram.specs import Search
 from engram.tasks import Association
@@ -30,7 +30,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search]]:
 
 def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     pairs = {md: [n**2 for n in found] for md, found in stored(runs).items()}
-    yield "memory.two-inputs", [power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)]
+    yield "memory.two-inputs", [fit_power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)]
 
 
 def figure(runs: Runs) -> Any:

@@ -53,6 +53,6 @@ def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.steps import accuracy_by_width
+    from engram.show.gradient_steps import accuracy_by_width
 
     return accuracy_by_width(accuracies(runs))

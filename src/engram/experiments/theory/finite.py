@@ -1,9 +1,9 @@
 """Finite width and samples: how wide a head must be to learn a planted token in three steps.
 
-One of T tokens is marked, and a permutation of it is asked for; steps on W_OV, W_KQ and W_OV again, from the same n
-samples (engram.learning.planted_steps). The critical width is found by bisection, for accuracy 0.9 on fresh sequences:
-for T = N/8 with n = N (ln N + 5.1) as in the talk, and for T = 4. Beside it the width at which the mark is attended to,
-and a map of both over length and width.
+One of T tokens is marked, and its image under a permutation is the label; steps on W_OV, W_KQ and W_OV again, from the
+same n samples (engram.learning.planted_steps). The critical width is found by bisection, for accuracy 0.9 on fresh
+sequences: for T = N/8 with n = N (ln N + 5.1) as in the talk, and for T = 4. Beside it the width at which the mark is
+attended to, and a map of both over length and width.
 
 In this model (the mark is in the keys only) attention is the easier part until T is near N: storing N pairs needs
 d ≈ c √N whatever T is, and attention about T^{4/3} N^{1/3} n^{−2/3} (theory.mean-bias). For T = N/8 that overtakes √N
@@ -117,7 +117,7 @@ def phase_map(records: Sequence[Record]) -> dict[tuple[int, int], dict[str, floa
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.finite import critical_widths
+    from engram.show.critical_widths import critical_widths
 
     found = {line: widths(runs, *line) for line in LINES}
     means = {line: float(np.mean(slopes(sizes))) for line, sizes in found.items()}

@@ -2,7 +2,7 @@
 
 Each closed form is compared with automatic differentiation, entry by entry in float64, on random problems. Lemma 4 is
 the gradient of the second layer's keys at zero, Lemma 5 that of the first layer's. In general ∇_W L is the sum over all
-places where W acts of (what came back)(what went in)ᵀ: for all ten matrices of the simplified model.
+places y = W x of (∂L/∂y) xᵀ: for all ten matrices of the simplified model.
 
     engram run theory.gradients --seeds 5
 """
@@ -52,6 +52,6 @@ def errors(runs: Runs) -> dict[str, float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.steps import errors_against_autograd
+    from engram.show.gradient_steps import errors_against_autograd
 
     return errors_against_autograd(errors(runs))

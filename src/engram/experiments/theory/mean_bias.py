@@ -2,7 +2,7 @@ r"""What attention needs to find a planted mark: the mean of all inputs looks li
 
 With p̂ = 1/N the step on attention is w = n⁻² Σ_ii' (ũ_{y_i}·ũ_{y_i'}) C_i x̄_i', where C_i is the covariance of keys
 and values within sequence i, x̄ the mean of its values and ũ = u − ū. Its signal on the mark is 1/(NT²). The common part
-of all x̄ meets labels that come unequally often, and gives tokens noise with standard deviation
+of all x̄ meets labels that are unequally frequent, and gives tokens noise with standard deviation
 
     σ = √(λ³ + 3λ² + λ) / (n N²),   λ = N/d                  for d ≪ N: 1/(n √N d^{3/2})
 
@@ -13,7 +13,7 @@ these limits, and above the width at which the mark is not like any token by cha
     (NT²σ)² + 1/d = 1/κ²                                     κ = 4 was chosen by eye
 
 Measured: signal and σ themselves, over all widths; and critical widths along T, n and N = T beside this law. Control:
-labels that come equally often, where this noise is gone and a smaller one is left.
+labels that are equally frequent, where this noise is gone and a smaller one is left.
 
     engram run theory.mean-bias --seeds 5
 """
@@ -47,7 +47,7 @@ CONTROL = f"{TOKENS}, equal label counts"
 
 
 def lines(scale: Scale) -> dict[str, dict[int, PlantedToken]]:
-    """Tasks along which one size grows; two lines may share a task. On the last labels come equally often."""
+    """Tasks along which one size grows; two lines may share a task. On the last, labels are equally frequent."""
     N, n = FIXED[scale], PlantedToken(N=FIXED[scale]).samples
     lengths, sizes = [round(N / 2 ** (k / 2)) for k in (4, 3, 2, 1, 0)], [N // 4, N // 2, N, 2 * N]
     more = {k * n: PlantedToken(N=N, T=N, n=k * n) for k in (2, 4, 8)}
@@ -114,7 +114,7 @@ def _slope(runs: Runs, title: str, tasks: Mapping[int, PlantedToken]) -> Measure
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.finite import widths_along
+    from engram.show.critical_widths import widths_along
 
     theory = {title: [*map(law, tasks.values())] for title, tasks in lines(runs.scale).items() if title != CONTROL}
     measured = {title: along(runs, title) for title in theory}

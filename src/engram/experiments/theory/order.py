@@ -2,8 +2,8 @@
 
 One step on each memory in all six orders, on the data of Theorem 3 and in the architecture of its proof, with random
 embeddings and n sequences. From zero a step that comes too soon meets a gradient that is exactly zero. From random
-first values N(0, 1/d) it meets one, and it is asked whether what it writes is recalled above chance, in the mean over
-embeddings: in a single one W_K1 is often written as a whole or not at all, as a random W_K2 has a random sign.
+initial values N(0, 1/d) it meets one, and the question is whether what it writes is recalled above chance, on average
+over embeddings: in a single one W_K1 is often written completely or not at all, as a random W_K2 has a random sign.
 
     engram run theory.order --seeds 5
 """
@@ -88,7 +88,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def means(runs: Runs) -> dict[tuple[str, tuple[str, ...]], list[dict[str, float]]]:
-    """The mean row of each seed, by first values and order."""
+    """The mean row of each seed, by initial values and order."""
     return {
         label: [{name: float(record.column(name).mean()) for name in record.columns} for record in same]
         for label, same in runs.items()
@@ -102,6 +102,6 @@ def chances(runs: Runs) -> dict[str, float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.steps import recalls_by_order
+    from engram.show.gradient_steps import recalls_by_order
 
     return recalls_by_order(means(runs), ORDERS, chances(runs))

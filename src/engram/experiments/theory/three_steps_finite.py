@@ -1,7 +1,7 @@
 """Three steps of Theorem 3 with random embeddings and finite samples: maps over (d, n) and over (N, T).
 
 The theorem's own data and architecture (one trigger, everything uniform), but embeddings are random in d dimensions, or
-gradients come from n sequences instead of all. Two maps over (N, T) tell the two apart: orthonormal embeddings with few
+gradients come from n sequences instead of all. Two maps over (N, T) separate the two: orthonormal embeddings with few
 sequences, and random embeddings with many. In the exact population the diagonal of step 2 is positive for nearly all
 (N, T) (theory.step2); the sentence here, ours, says the same of what a finite model sees. (Answers cannot all be right:
 a trigger that stands first ends in a tie. At T = 5 the signal of step 2 is small for every N.)
@@ -90,11 +90,11 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def _least(rows: Sequence[Mapping[str, float]]) -> list[float]:
-    """The data do not ask for the one before T, so W_K1 is read for t < T."""
+    """The data never ask for the position before T, so W_K1 is read for t < T."""
     return [min(row[f"recall.{name}"] for name in ("W_O2", "W_K2", "W_K1.t<T")) for row in rows]
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.maps import recall_maps
+    from engram.show.grids import recall_maps
 
     return recall_maps(grid(runs), maps(runs))

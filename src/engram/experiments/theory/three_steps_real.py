@@ -72,7 +72,7 @@ def _least(records: Sequence[Record], memories: Sequence[str]) -> list[float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.steps import recall_by_width
+    from engram.show.gradient_steps import recall_by_width
 
     sizes = [(d, n) for d in WIDTHS[runs.scale] for n in SAMPLES[runs.scale]]
     return recall_by_width({size: [record.rows[0] for record in runs[size]] for size in sizes}, MEMORIES)

@@ -33,14 +33,14 @@ def linear_stages(
         for n, record in enumerate(sampled):
             at, values = record.curve(f"all.{column}")
             left.plot(at, values, ".", ms=2.5, color=f"C{i}", alpha=0.5, label=f"{name}, SGD" if n == 0 else None)
-    levels(left, {"ln |A|": log(32), "ln D": log(8)})
+    draw_levels(left, {"ln |A|": log(32), "ln D": log(8)})
     left.set(xlabel="step (learning rate 0.1)", ylabel="loss (nats)", title="Relation first, then the fact")
     left.legend(fontsize=8.5, loc="center right", markerscale=4)
     _order(right, times, rates)
     return fig
 
 
-def levels(ax: Axes, named: Mapping[str, float]) -> None:
+def draw_levels(ax: Axes, named: Mapping[str, float]) -> None:
     for name, level in named.items():
         ax.axhline(level, color=MUTED, ls=":", lw=1)
         ax.text(1.0, level, name, transform=ax.get_yaxis_transform(), va="bottom", ha="right", fontsize=8.5)
@@ -76,7 +76,7 @@ def sampled_stages(records: Sequence[Record], named: Mapping[str, float], title:
                 ax.plot(*record.curve(column), color=f"C{i}", lw=1.2, alpha=0.8, label=name if n == 0 else None)
         ax.set_xlabel("step")
         ax.legend(fontsize=8.5)
-    levels(left, named)
+    draw_levels(left, named)
     left.set(ylabel="loss (nats)", title=title)
     right.set(ylabel="share", title="Hallucination: right relation, wrong subject", ylim=(0, 1.02))
     return fig

@@ -1,4 +1,4 @@
-"""Figures of memories of patterns: what remains of them, how many fit, attention as one step towards them."""
+"""Figures of retrieval: Hopfield and dense memories, attention as one step of retrieval, denoising."""
 
 from collections.abc import Mapping, Sequence
 

@@ -63,7 +63,7 @@ def _counted_pairs(ax: Axes, variances: Mapping[int, Sequence[float]]) -> None:
 
 @house_style()
 def scores_by_position(records: Sequence[Record]) -> Figure:
-    """Right scores and the largest wrong one at each position after one step, in units of η/N; one line a seed."""
+    """Right scores and the largest wrong one at each position after one step, in units of η/N; one line per seed."""
     fig = Figure(figsize=(7.2, 4))
     ax = fig.subplots()
     columns = {"right.mean": "right, mean", "right.least": "right, least", "wrong.most": "wrong, largest"}

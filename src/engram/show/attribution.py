@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records import Record
-from engram.show.birth import recalls
-from engram.show.plots import describe, headline, seed_curves
+from engram.show.birth import draw_recalls
+from engram.show.curves import describe, headline, seed_curves
 from engram.show.style import CYCLE, INK, MUTED, house_style
 
 PARTS = {
@@ -39,7 +39,7 @@ def probes_and_shares(records: Sequence[Record]) -> Figure:
 
 def _memories(fig: Figure, ax: Axes, records: Sequence[Record]) -> None:
     """Recalls on the left axis, the KL of W_F on the right one."""
-    recalls(ax, records)
+    draw_recalls(ax, records)
     ax.set(xlabel="training step", ylabel="recall", title="Memories and W_F")
     right = ax.twinx()
     seed_curves(right, records, "kl.W_F", CYCLE[4], "W_F (right axis)")
@@ -51,7 +51,7 @@ def _memories(fig: Figure, ax: Axes, records: Sequence[Record]) -> None:
 
 
 def _shares(ax: Axes, records: Sequence[Record]) -> None:
-    """How much each part adds to the lead of the right answer, in context and at global positions; a dot a seed."""
+    """How much each part adds to the lead of the right answer, in context and at global positions; one dot per seed."""
     y = np.arange(len(PARTS))[::-1]
     for i, (group, words) in enumerate({"in_context": "in context", "global": "global"}.items()):
         found = np.array([[record.last(f"attribution.{group}.{part}") for part in PARTS] for record in records])

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records.files import Row
-from engram.show.maps import SHADES
+from engram.show.grids import SHADES
 from engram.show.style import INK, house_style
 
 BySize = Mapping[int, Sequence[float]]

@@ -15,7 +15,7 @@ SHADES = "cividis"  # even for colour-blind readers
 MEMORIES = {"W_O2": "recall.W_O2", "W_K2": "recall.W_K2", "W_K1, t < T": "recall.W_K1.t<T", "answers": "accuracy"}
 
 
-def heat(ax: Axes, cells: Mapping[Size, float], xlabel: str, ylabel: str) -> None:
+def draw_grid(ax: Axes, cells: Mapping[Size, float], xlabel: str, ylabel: str) -> None:
     """The first size on the x axis, the second on the y axis, both in their order and not to scale."""
     xs, ys = sorted({x for x, _ in cells}), sorted({y for _, y in cells})
     values = np.array([[cells.get((x, y), np.nan) for x in xs] for y in ys])
@@ -41,11 +41,11 @@ def recall_maps(
     fig = Figure(figsize=(13.2, 6.6))
     above, below = fig.subplots(2, 4)
     for ax, (title, column) in zip(above, MEMORIES.items(), strict=True):
-        heat(ax, _means(widths, column), "width d", "sequences n")
+        draw_grid(ax, _means(widths, column), "width d", "sequences n")
         ax.set_title(title)
     shown = [(kind, column) for kind in lengths for column in ("positive.W_K2", "recall.W_K2")]
     for ax, (kind, column) in zip(below, shown, strict=True):
-        heat(ax, _means(lengths[kind], column), "tokens N", "length T")
+        draw_grid(ax, _means(lengths[kind], column), "tokens N", "length T")
         ax.set_title(f"{'W_K2 recalled' if 'recall' in column else 'positive diagonal of W_K2'}\n{kind}", fontsize=9)
     shades = ScalarMappable(Normalize(0, 1), SHADES)
     fig.colorbar(shades, ax=fig.axes, label="share, mean over seeds", shrink=0.6, pad=0.01)

@@ -9,8 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from engram.records import Record
 from engram.show.attention import BOXES, draw_heads, draw_layers
-from engram.show.birth import Runs, of_all, recalls
-from engram.show.plots import describe, headline, seed_curves
+from engram.show.birth import Runs, draw_recalls, of_all
+from engram.show.curves import describe, headline, seed_curves
 from engram.show.style import CYCLE, INK, MUTED, house_style
 
 LEVELS = {
@@ -27,14 +27,14 @@ def one_and_two_layers(runs: Runs, levels: dict[str, dict[str, float]]) -> Figur
     maps = {kind: record for kind, record in kept.items() if record is not None}
     fig = Figure(figsize=(12.4, 4.2 + 6.4 * len(maps)))
     parts = fig.subfigures(1 + len(maps), 1, height_ratios=[4.2, *[6.4] * len(maps)], squeeze=False)[:, 0]
-    accuracies(list(parts[0].subplots(1, len(levels))), runs, levels)
+    draw_accuracies(list(parts[0].subplots(1, len(levels))), runs, levels)
     for part, (kind, record) in zip(parts[1:], maps.items(), strict=True):
         draw_layers(part, record, f"{kind} triggers. ")
     headline(fig, f"{of_all(runs)}. {BOXES if maps else ''}")
     return fig
 
 
-def accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str, float]]) -> None:
+def draw_accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str, float]]) -> None:
     """In-context accuracy of one and two layers, a panel for each kind of triggers; dashed: what theory allows."""
     for ax, kind in zip(axes, levels, strict=True):
         for layers, colour, words in ((2, CYCLE[0], "2 layers"), (1, CYCLE[1], "1 layer")):
@@ -57,7 +57,7 @@ def everything_trained(records: Sequence[Record]) -> Figure:
     losses.set(ylabel="loss (nats)", ylim=(0, None), title="Loss")
     seed_curves(accuracy, records, "accuracy.in_context", INK, "in-context accuracy")
     accuracy.set(ylabel="in-context accuracy", ylim=(0, 1.02), title="Accuracy")
-    recalls(memories, records)
+    draw_recalls(memories, records)
     memories.set(ylabel="recall", title="Memories")
     for ax in (losses, accuracy, memories):
         ax.set_xlabel("training step")
@@ -92,7 +92,7 @@ def _titles(effects: dict[str, list[list[float]]], seed: int) -> dict[tuple[int,
 
 
 def effect_bars(ax: Axes, effects: dict[str, list[list[float]]], title: str) -> None:
-    """What blocking its edges costs, head by head; a dot a seed, heads in the order of their effect."""
+    """What blocking its edges costs, head by head; one dot per seed, heads in the order of their effect."""
     for i, (name, by_seed) in enumerate(effects.items()):
         ranked = np.array([sorted(values, reverse=True) for values in by_seed])
         x = np.arange(1, ranked.shape[1] + 1) + 0.32 * (i - 0.5)

@@ -1,4 +1,4 @@
-"""Figures of factual recall: facts against parameters, attention against MLP, and the stages of learning."""
+"""Figures of factual recall: facts against parameters, attention against MLP, constructions, bits."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from engram.records.files import Row
-from engram.show.maps import heat
+from engram.show.grids import draw_grid
 from engram.show.style import INK, house_style
 
 Stored = Mapping[float, Sequence[float]]
@@ -36,7 +36,7 @@ def trade_off(cells: Mapping[tuple[int, int], float], facts: int, published: Seq
     """Accuracy over the parameters of attention and of the MLP; right of the published boundary all facts are known."""
     fig = Figure(figsize=(7.4, 5))
     ax = fig.subplots()
-    heat(ax, cells, "attention: d·d_h·H", "MLP: d·m")
+    draw_grid(ax, cells, "attention: d·d_h·H", "MLP: d·m")
     ax.set_title(f"Best accuracy on {facts} facts")
     if published:
         xs, ys = (sorted({size[i] for size in cells}) for i in (0, 1))

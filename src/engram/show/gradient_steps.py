@@ -50,7 +50,7 @@ def accuracy_by_width(found: Mapping[Size, Sequence[float]]) -> Figure:
 
 
 @house_style()
-def signal_and_noise(
+def signals_of_steps(
     task: SecondVisit,
     terms: Mapping[str, float],
     closed: Mapping[str, float],
@@ -139,7 +139,7 @@ def recalls_by_order(
     orders: Sequence[tuple[str, ...]],
     chance: Mapping[str, float],
 ) -> Figure:
-    """Recall of each memory after one step on each, in every order, from zero and from random first values."""
+    """Recall of each memory after one step on each, in every order, from zero and from random initial values."""
     fig = Figure(figsize=(11.4, 4))
     for ax, first in zip(fig.subplots(1, 2, sharey=True), ("zero", "random"), strict=True):
         for i, (name, level) in enumerate(chance.items()):

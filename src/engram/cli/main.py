@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from engram.cli.facts import fact
 from engram.cli.lab import lab, replay
+from engram.cli.ledger import ledger, verify
 from engram.cli.output import WholeNumber, answer, console, near, only_the_answer_on_stdout, print_table, say, watched
 from engram.cli.runs import runs
 from engram.errors import EngramError, Interrupted, explain_crash
@@ -19,14 +20,10 @@ app = App(
     default_parameter=Parameter(negative=""),
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
-app.command(runs)
-app.command(fact)
-app.command(lab)
-app.command(replay)
+for command in (runs, fact, lab, replay, verify, ledger):
+    app.command(command)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
-Words = tuple[str, ...]
-MOST_UNREADABLE = 10  # are listed one by one
 
 
 @app.command
@@ -123,7 +120,7 @@ def run(
     settings: Settings = (),
     json: bool = False,
 ) -> int:
-    """Run an experiment, or your own file (./mine.py).
+    """Run an experiment, or your own file (./file.py).
 
     Parameters
     ----------
@@ -158,116 +155,6 @@ def run(
     print("", *(f"record  {near(record.folder)}" for record in result.records), sep="\n")
     print(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"), sep="\n")
     return 0
-
-
-@app.command
-def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = False) -> int:
-    """Run what is missing and print the ledger. Exit code 1 if a verdict differs from the committed ledger.
-
-    Parameters
-    ----------
-    anew
-        Ignore the committed records: run everything that has not been run here.
-    """
-    from engram.claims.ledger import Index, ledger, missing_specs
-    from engram.experiments import matching
-    from engram.records.files import COMMITTED, home
-
-    chosen, homes = list(matching(names)), [home()] if anew else [home(), COMMITTED]
-    missing = missing_specs(chosen, scale, Index.of(homes))
-    failed = _run_missing(missing, f"{' '.join(names) or 'all'}, {scale} scale") if missing else None
-    index = Index.of(homes)
-    entries = _entries(names, index)
-    _print_ledger(entries, index, json)
-    committed = {entry.id: entry.verdict for entry in ledger(chosen, Index.of([COMMITTED]))}
-    changed = [e.id for e in entries if committed[e.id] not in ("missing", e.verdict)]
-    if changed:
-        say(f"differs from the committed ledger: {', '.join(changed)}")
-    if failed:
-        raise failed
-    return 1 if changed else 0
-
-
-def _run_missing(specs: list[Any], what: str) -> EngramError | None:
-    """Runs them; failures are reported after the ledger of all the others."""
-    from engram import api
-    from engram.engines import Failed
-
-    try:
-        api.run_specs(specs, watch=watched(what, "auto"))
-    except Failed as error:
-        return error
-    return None
-
-
-@app.command
-def ledger(
-    *names: str, html: Path | None = None, committed: bool = False, markdown: bool = False, json: bool = False
-) -> int:
-    """Print the ledger of committed and local records; nothing is run.
-
-    Parameters
-    ----------
-    html
-        Write it to this file: one page with filters that opens offline.
-    committed
-        Use only the committed records.
-    markdown
-        Print it as in LEDGER.md, always from the committed records only.
-    """
-    from engram.claims.ledger import Index
-    from engram.records.files import COMMITTED, home
-
-    if markdown and (json or html):
-        raise EngramError("ledger: --markdown cannot be combined with --json or --html; choose one")
-    only = committed or markdown
-    index = Index.of([COMMITTED] if only else [home(), COMMITTED])
-    entries = _entries(names, index)
-    if html is None and not markdown:
-        _print_ledger(entries, index, json)
-        return 0
-    _report_unreadable(index)
-    claims = [entry.to_json() for entry in entries]
-    if html is not None:
-        from engram.api import write_ledger
-
-        command = " ".join(["engram ledger", *names, "--html FILE", *(["--committed"] if only else [])])
-        records = "the committed records" if only else "local and committed records"
-        path = write_ledger(html.resolve(), claims, records, command)
-        answer({"ledger": str(path)}) if json else print(f"ledger  {near(path)}")
-    else:
-        from engram.show.ledger_markdown import markdown as as_markdown
-
-        print(as_markdown(claims), end="")
-    return 0
-
-
-def _entries(names: Words, index: Any) -> list[Any]:
-    """Claims of the experiments that are named; where claims are named, only these."""
-    from engram.claims.ledger import ledger
-    from engram.experiments import matching
-
-    found = ledger(matching(names), index)
-    return [e for e in found if not names or any(k.startswith(names) for k in (e.id, e.experiment.name))]
-
-
-def _print_ledger(entries: list[Any], index: Any, json: bool) -> None:
-    from engram.show.tables import print_claims
-
-    claims = [entry.to_json() for entry in entries]
-    unreadable = [{"record": broken.record, "why": broken.why} for broken in index.unreadable]
-    answer({"claims": claims, "unreadable": unreadable}) if json else print_claims(console(), claims)
-    _report_unreadable(index)
-
-
-def _report_unreadable(index: Any) -> None:
-    """Say how many records decide nothing because they cannot be read, which ones, and why."""
-    if index.unreadable:
-        n = len(index.unreadable)
-        say(f"{n} record{'s' * (n > 1)} cannot be read and decide{'s' * (n == 1)} nothing:")
-        say(*(f"  {broken.record}: {broken.why}" for broken in index.unreadable[:MOST_UNREADABLE]))
-        if n > MOST_UNREADABLE:
-            say(f"  and {n - MOST_UNREADABLE} more; --json names all of them")
 
 
 @app.command

@@ -217,12 +217,13 @@ def test_a_field_that_no_claim_of_the_experiment_fits(home: Path, capsys: pytest
 
 
 def test_fields_set_otherwise_end_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Schedules that are all the same, under the labels of five: one run, one figure, and claims."""
+    """Schedules that are all the same, under the labels of five: one run, one figure, no claims, and why."""
     code, out, err = engram(capsys, "run", "birth.fig3", "--scale", "smoke", "--set", "plan.frozen_until={}")
     assert (code, "do not enter the ledger" in out) == (0, True)
     assert not any(word in out + err for word in ("Traceback", "please report"))
     assert out.count("record  ") == out.count("figure  ") == 1
-    assert all(id in out for id in find("birth.fig3").statements)
+    assert not any(id in out for id in find("birth.fig3").statements)
+    assert "plan.frozen_until tells the runs of this experiment apart" in out
 
 
 def test_transformers_and_tests_are_shown_compared_and_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def own(text: str, path: Path) -> Path:
 
 WRONG = {
     "columns": ('\n\nCertainty.measure = lambda self, look: {"loss": 0.0}\n', "'loss' is not a column of this probe"),
-    "undeclared": ('\n\nCertainty.columns = ()\n', "must be an engram.Probe that says how its columns begin"),
+    "undeclared": ('\n\nCertainty.columns = ()\n', "must be a Probe that says how its columns begin"),
     "suits": (
         '\n\nCertainty.missing = lambda self, task, model: "three layers"\n', "'Certainty' needs three layers",
     ),
@@ -72,7 +72,7 @@ def test_a_wrong_probe_is_told(kind: str, home: Path, tmp_path: Path) -> None:
 def test_what_is_no_probe_is_told() -> None:
     plan = Plan.model_fields["probes"]
     assert plan.default == ()
-    with pytest.raises(Exception, match=r"plan.probes: Simplified must be an engram.Probe"):
+    with pytest.raises(Exception, match=r"plan.probes: Simplified must be a Probe"):
         api.run(str(EXAMPLES / "own_probe.py"), scale="smoke", settings={"plan.probes": (Simplified(d=4),)})
 
 

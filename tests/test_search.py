@@ -325,7 +325,7 @@ def test_search_can_be_stored_and_read() -> None:
 
 def test_wrong_kind_of_record_is_told(home: Path) -> None:
     record = execute(trained_search(), home)
-    with pytest.raises(EngramError, match="is not a Check"):
+    with pytest.raises(EngramError, match="is a Search, not a Check"):
         _ = record.check
     assert Record(record.folder).search == trained_search()
 

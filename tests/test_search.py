@@ -1,30 +1,25 @@
 """Capacity searches: bisection finds the edge, both paths train alike, a cut search goes on where it was."""
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engram.claims.fits import fit_points, fit_power_law
 from engram.claims.readings import capacity
 from engram.errors import EngramError, Interrupted
 from engram.learning import Adam, FullBatch, fast_stores, stores
 from engram.learning.bisection import MOST, bisection
-from engram.memory.rules import targets
-from engram.models.stores import LinearMap, Outer, OuterLowRank, TwoLayer, Written, lecun
+from engram.models.stores import LinearMap, Outer, TwoLayer
 from engram.models.trace import Weights
 from engram.native import kernel
 from engram.records import Record
 from engram.runner.execute import execute, search_rows
 from engram.show.report import report
 from engram.show.tables import number
-from engram.specs import Check, Search
+from engram.specs import Search
 from engram.specs.encode import decode, digest_of, encode
 from engram.specs.spec import run_id
 from engram.tasks import Association
@@ -211,82 +206,6 @@ def test_rows_say_how_the_search_went(home: Path) -> None:
     assert next(search_rows(spec, "reference"))["n"] == record.rows[0]["n"]
 
 
-@settings(deadline=None, max_examples=30)
-@given(n=st.integers(2, 40), M=st.integers(1, 50), seed=st.integers(0, 2**31))
-def test_associations(n: int, M: int, seed: int) -> None:
-    assert Association().answers(n, seed).tolist() == list(range(n))
-    assert sorted(Association(kind="permutation").answers(n, seed).tolist()) == list(range(n))
-    assert Association(kind="modulo", M=M).answers(n, seed).tolist() == [i % M for i in range(n)]
-    floor = Association(kind="floor", M=M).answers(n, seed)
-    assert floor.tolist() == [i * M // n for i in range(n)]
-    drawn = Association(kind="random", M=M, inputs=2).answers(n, seed)
-    assert len(drawn) == n * n
-    assert drawn.min() >= 0
-    assert drawn.max() < M
-
-
-def test_a_seed_is_a_codebook() -> None:
-    """A larger size only adds directions; two inputs are sums of two directions."""
-    small, large = Association().problem(5, 8, 3, draws=2), Association().problem(9, 8, 3, draws=2)
-    assert torch.equal(small.X, large.X[:, :5])
-    two = Association(kind="random", M=4, inputs=2).problem(3, 8, 0)
-    grid = two.X.view(3, 3, 8)
-    assert torch.allclose(grid[0] - grid[1], (grid[0, 0] - grid[1, 0]).expand(3, 8), atol=1e-6)
-
-
-@pytest.mark.parametrize("model", [Outer(d=64), OuterLowRank(d=64, m=64)])
-def test_written_memories_store_a_few_pairs(model: Written) -> None:
-    assert stores.write_store(model, Association().problem(5, 64, 0, draws=4), 0).accuracy == 1
-
-
-def test_written_memory_of_orthonormal_keys_is_exact() -> None:
-    X = torch.eye(8)[None]
-    assert torch.allclose(Outer(d=8).answers(X, X.roll(1, 1), 0), X.roll(1, 1))
-    f = torch.tensor([[2, 0, 1]])
-    assert torch.equal(targets(X, f), X[:, f[0]])
-
-
-def test_first_weights_have_the_published_law() -> None:
-    """Variance 1/d, cut at two standard deviations of the uncut normal."""
-    W = lecun(400, 100, 0, "W") * 10
-    assert float(W.var()) == pytest.approx(1, rel=0.03)
-    assert float(W.abs().max()) <= 2 / 0.8796 + 1e-3
-
-
-def test_a_power_law_through_single_points_has_the_interval_of_its_residuals() -> None:
-    exact = fit_points([(x, 3 * x**2.0) for x in (1.0, 2.0, 4.0, 8.0)])
-    assert exact.exponent == pytest.approx(2)
-    assert exact.factor == pytest.approx(3)
-    rough = fit_points([(x, x * f) for x, f in ((1.0, 1.1), (2.0, 0.9), (4.0, 1.1), (8.0, 0.9))])
-    assert rough.interval[0] < rough.exponent < rough.interval[1]
-    with pytest.raises(EngramError, match="three sizes"):
-        fit_points([(1.0, 2.0), (2.0, 3.0), (2.0, 4.0)])
-
-
-def test_power_law_is_recovered() -> None:
-    rng = np.random.default_rng(0)
-    exact = fit_power_law({x: [3 * x**2.0] * 4 for x in (1.0, 2.0, 4.0)})
-    assert (exact.exponent, exact.factor) == pytest.approx((2, 3))
-    assert exact.interval == pytest.approx((2, 2))
-    noisy = fit_power_law({x: list(3 * x**2.0 * np.exp(0.1 * rng.standard_normal(5))) for x in (1.0, 2.0, 4.0, 8.0)})
-    assert noisy.interval[0] < 2 < noisy.interval[1]
-    assert noisy.interval[1] - noisy.interval[0] < 0.2
-    assert fit_power_law({1.0: [1.0], 2.0: [2.0]}).interval == (-np.inf, np.inf)
-    left_out = fit_power_law({1.0: [1.0, 1.1], 2.0: [2.0, 2.2], 4.0: [9.0]})
-    assert (left_out.n, left_out.span, left_out.exponent) == (2, (1.0, 2.0), pytest.approx(1))
-    with pytest.raises(EngramError, match="two sizes"):
-        fit_power_law({1.0: [1.0, 2.0]})
-
-
-def test_interval_of_an_exponent_covers_what_it_says() -> None:
-    rng, x = np.random.default_rng(1), (1.0, 2.0, 4.0, 8.0)
-    hits = 0
-    for _ in range(100):
-        low, high = fit_power_law({size: list(size * np.exp(0.1 * rng.standard_normal(5))) for size in x}).interval
-        hits += low < 1 < high
-    assert 88 <= hits <= 100
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -338,33 +257,6 @@ def test_row_that_answers_another_question_is_told(home: Path) -> None:
     rows.write_text(rows.read_text().replace('"n": ', '"n": 1'))
     with pytest.raises(EngramError, match="another question"):
         execute(spec, home)
-
-
-@pytest.mark.parametrize("law", ["hopfield.CHUNK", "lemmas.lemma1_gradient", "nothing.here", "hopfield.norm"])
-def test_what_is_no_law_is_refused(law: str) -> None:
-    with pytest.raises(ValueError, match="law"):
-        Check(law=law)
-
-
-def test_law_says_which_size_it_needs() -> None:
-    with pytest.raises(ValueError, match="needs m"):
-        Check(law="collapse.tangent", sizes={"d": 4})
-
-
-WRONG: list[tuple[str, Any, str]] = [
-    ("d", 4.0, "sizes.d: collapse.tangent needs a whole number; got 4.0"),
-    ("d", True, "sizes.d: collapse.tangent needs a whole number; got True"),
-    ("load", "much", "sizes.load: collapse.tangent needs a number; got 'much'"),
-    ("load", None, "sizes.load: collapse.tangent needs a number; got None"),
-]
-
-
-@pytest.mark.parametrize(("name", "size", "says"), WRONG, ids=[says for *_, says in WRONG])
-def test_a_size_has_the_type_that_the_law_says(name: str, size: Any, says: str) -> None:
-    sizes = {"d": 4, "m": 8, "degree": 2, "load": 0.5}
-    with pytest.raises(ValueError, match=re.escape(says)):
-        Check(law="collapse.tangent", sizes=sizes | {name: size})
-    assert Check(law="collapse.tangent", sizes=sizes | {"load": 1}).sizes["load"] == 1
 
 
 def test_report_says_what_a_search_came_to(home: Path) -> None:

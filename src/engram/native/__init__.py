@@ -8,6 +8,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 
 HERE = Path(__file__).parent
 HEADERS = ("matrix.h", "adam.h")
@@ -40,7 +42,7 @@ def kernel() -> ctypes.CDLL | None:
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
         why = getattr(error, "stderr", None) or str(error).encode()
         last = why.decode(errors="replace").strip().splitlines()[-1:]
-        print(f"the fast path could not be compiled ({' '.join(last)}); continuing with torch alone", file=sys.stderr)
+        print(f"the fast path is not available ({' '.join(last)}); continuing with torch alone", file=sys.stderr)
         return None
 
 
@@ -53,19 +55,75 @@ def call(function: str, sizes: Sequence[int], arrays: Sequence[np.ndarray]) -> N
 
 
 def build_kernel(compiler: str) -> Path:
-    """The library, compiled now if this source has not been compiled on this machine before."""
-    library = cache() / f"kernel-{_identity(compiler)}.so"
-    if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        print("compiling the fast path (once, a few seconds)", file=sys.stderr)
-        _compile(compiler, library)
+    """The library, compiled now unless this source has been compiled here before and lies there unchanged."""
+    folder = _private(cache() / "kernel")
+    library = folder / f"{_identity(compiler)}.so"
+    with FileLock(folder / "lock"):  # two processes may begin at the same moment
+        if not _is_intact(library):
+            print("compiling the fast path (once, a few seconds)", file=sys.stderr)
+            _place(compiler, library)
     return library
+
+
+def _private(folder: Path) -> Path:
+    """A folder into which nobody else can write: what lies there is loaded into this process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+        raise RuntimeError(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of your own")
+    folder.chmod(0o700)
+    return folder
+
+
+def _is_intact(library: Path) -> bool:
+    """Whether this is the very file that was compiled: whole, ours, and not for others to change."""
+    try:
+        about = library.lstat()
+        ours = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o022
+        return ours and _digest_file(library).read_text() == _sha256(library)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _place(compiler: str, library: Path) -> None:
+    """Compiles in a folder of its own; the digest comes last, so a library without one is never loaded."""
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        made = Path(folder) / library.name
+        _compile(compiler, made)
+        made.chmod(0o600)
+        _digest_file(made).write_text(_sha256(made))
+        _remove(library)
+        made.replace(library)
+        _digest_file(made).replace(_digest_file(library))
+
+
+def _digest_file(library: Path) -> Path:
+    return library.with_suffix(".sha256")
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _remove(path: Path) -> None:
+    """Whatever it is: what was damaged may be a folder now."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _identity(compiler: str) -> str:
     """The same source, flags, compiler and processor give the same library."""
-    stat = Path(compiler).stat()
-    about = [*COMPILE, *NATIVE, *LINK, compiler, f"{stat.st_mtime_ns} {stat.st_size}", platform.machine(), _processor()]
+    about_it = Path(compiler).stat()
+    about = [
+        *COMPILE,
+        *NATIVE,
+        *LINK,
+        compiler,
+        f"{about_it.st_mtime_ns} {about_it.st_size}",
+        platform.machine(),
+        _processor(),
+    ]
     source = b"".join((HERE / name).read_bytes() for name in (*HEADERS, *SOURCES))
     return hashlib.sha256(source + "\0".join(about).encode()).hexdigest()[:16]
 
@@ -87,13 +145,10 @@ def cache() -> Path:
 
 
 def _compile(compiler: str, library: Path) -> None:
-    """Into a file of its own first: two processes may begin at the same moment."""
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        parts, whole = [Path(folder) / f"{name}.o" for name in SOURCES], Path(folder) / "kernel.so"
-        for source, part in zip(SOURCES, parts, strict=True):
-            _compile_one(compiler, HERE / source, part)
-        subprocess.run([compiler, *LINK, *map(str, parts), "-o", str(whole)], check=True, capture_output=True)
-        whole.replace(library)
+    parts = [library.with_name(f"{name}.o") for name in SOURCES]
+    for source, part in zip(SOURCES, parts, strict=True):
+        _compile_one(compiler, HERE / source, part)
+    subprocess.run([compiler, *LINK, *map(str, parts), "-o", str(library)], check=True, capture_output=True)
 
 
 def _compile_one(compiler: str, source: Path, part: Path) -> None:

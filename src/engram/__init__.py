@@ -6,6 +6,7 @@
 >>> record.model()(record.spec.task.sample(0, 0, 1).tokens).attention2.shape   # doctest: +SKIP
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from engram.tasks import Association, Batch, Bigram
     from engram.tasks.batch import marks_of
     from engram.values import Value, generator
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded: threads that wait sleep, not spin
 
 __version__ = "0.2.0"
 _HOME = {

@@ -288,14 +288,7 @@ template <typename real> struct Layer {
     const auto share = [&](int i) {
       workers[i].pass(prompts, w, t, (int)((int64_t)n.B * i / n.threads), (int)((int64_t)n.B * (i + 1) / n.threads), learn);
     };
-    std::vector<std::thread> others;
-    for (int i = 1; i < n.threads; i++) try {
-        others.emplace_back(share, i);
-      } catch (const std::system_error&) {  // no thread to be had
-        share(i);
-      }
-    share(0);
-    for (auto& other : others) other.join();
+    in_shares(n.threads, (double)n.B * n.d * (n.read() + 2.0 * n.m + n.A) > WORTH_A_THREAD, share);
     Gradient<real>& g = workers[0].g;
     for (int i = 1; i < n.threads; i++) g.add(workers[i].g);
     if (learn && !g.overflow) chain(w, t, g);

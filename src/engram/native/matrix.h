@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -165,3 +166,23 @@ template <typename real> void softmax_back(real* row, const real* a, int n, int 
   for (int s = 0; s < n; s++) row[s] = a[s] * (row[s] - mean);
   for (int s = n; s < end; s++) row[s] = 0;
 }
+
+// Calls share(0) … share(count − 1), on threads of their own where `pays` says that they are worth it, else one after the
+// other: a share is the same part of the work either way, so the numbers are the same. Whoever waits here sleeps.
+template <typename Share> void in_shares(int count, bool pays, const Share& share) {
+  std::vector<std::thread> others;
+  for (int i = 1; i < count; i++) {
+    if (!pays) {
+      share(i);
+      continue;
+    }
+    try {
+      others.emplace_back(std::cref(share), i);
+    } catch (const std::system_error&) {  // no thread to be had
+      share(i);
+    }
+  }
+  share(0);
+  for (auto& other : others) other.join();
+}
+constexpr double WORTH_A_THREAD = 3e7;  // multiplications: about two milliseconds, ten times what a busy machine takes to begin one

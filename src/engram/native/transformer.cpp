@@ -181,16 +181,7 @@ int gradients(int B, int T, int Tmax, int N, int d, int groups, int threads, int
       outcome[i] = NO_MEMORY;
     }
   };
-  std::vector<std::thread> workers;
-  for (int i = 1; i < threads; i++) {
-    try {
-      workers.emplace_back(work, i);
-    } catch (const std::system_error&) {
-      work(i);  // no more threads to be had: do its share here
-    }
-  }
-  work(0);
-  for (auto& worker : workers) worker.join();
+  in_shares(threads, (double)B * T * (T + d) * d > WORTH_A_THREAD, work);
   for (int i = 1; i < threads; i++) sums[0].add(sums[i]);
   const Sums<real>& s = sums[0];
   s.PP.give(results[0], Tmax, Tmax), s.EP.give(results[1], N, Tmax), s.PE.give(results[2], Tmax, N), s.EE.give(results[3], N, N);

@@ -77,14 +77,12 @@ for seed in range(1000):
 def test_a_cut_at_any_moment_loses_no_run_that_has_ended(powered: Disk) -> None:
     home, chance = powered.path / "runs", random.Random(0)
     for _ in range(3):
-        writing = subprocess.Popen(
-            [sys.executable, "-c", RUNS, str(home)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert writing.stdout is not None
-        promised = [int(writing.stdout.readline()) for _ in range(3)]
-        time.sleep(chance.random() / 4)
-        writing.kill()
-        writing.wait()
+        command = [sys.executable, "-c", RUNS, str(home)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writing:
+            assert writing.stdout is not None
+            promised = [int(writing.stdout.readline()) for _ in range(3)]
+            time.sleep(chance.random() / 4)
+            writing.kill()
         powered.cut()
         finished = {record.train.seed for record in all_records(home) if record.finished}
         assert set(promised) <= finished

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from safetensors.torch import save as tensor_bytes
 
 from engram.errors import EngramError
 from engram.native import cache
 from engram.records import files
 from engram.records.files import replace, write_json, writing_to
 from engram.records.record import Record
+from engram.records.sealed import seal
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in it: the same records make the same file
 
@@ -35,13 +35,13 @@ def pack(record: Record, into: Path, weights: bool) -> Path:
         replace(target / "spec.json", files.read(record.folder, "spec.json"))
         for name, content in record.code.items():
             replace(target / "code" / name, content)
-        write_json(target / "env.json", {"sittings": sittings})
-        digest = {k: v for k, v in (record.ended or {}).items() if not k.startswith("snapshots/")}
+        files.write_env(target, sittings)
+        digest = {name: (record.ended or {})[name] for name in ("end", "spec.json", "rows.jsonl")}
         if weights:
             name = f"snapshots/{record.snapshot_steps[-1]:06d}.safetensors"
             half = {key: tensor.to(torch.float16) for key, tensor in record.tensors(name).items()}
-            replace(target / name, tensor_bytes(half))
-            digest[name] = files.sha256(tensor_bytes(half))
+            replace(target / name, seal(half, {}))
+            digest[name] = files.sha256(seal(half, {}))
         write_json(target / "digest.json", digest)
     return target
 

@@ -1,19 +1,23 @@
 """The files of a run, and how they are written so that a kill at any byte loses nothing that was promised.
 
 spec.json            what was asked, all fields
-env.json             versions, device, threads, path of each sitting
+env.json             versions, device, threads, path of each sitting, with its own digest and that of timing.jsonl
 rows.jsonl           one line per step, without times
 timing.jsonl         seconds of training up to each row
-state.safetensors    trained weights and optimiser, replaced atomically
+state.safetensors    trained weights and optimiser, with digests of itself and of the rows before it
 snapshots/           trained weights at steps 0, 1, 2, 4, 8, … and at the end, and where the plan requests more
 states/              states that stay, of runs that may be forked (the lab)
 live.safetensors     trained weights of the newest step, while somebody watches in the lab
 events.jsonl         commands that reached the run in the lab; those that change numbers are in spec.json
 code/                the user's files whose classes the Spec names
-digest.json          written last: how the run ended and the SHA-256 of spec and rows
+digest.json          written last: how the run ended and the SHA-256 of spec, rows and snapshots
 lock                 held by the one process that writes
+
+Whatever a later file promises is on disk before that file is: data, their folder, the digest, its folder; then the
+state goes.
 """
 
+import errno
 import gzip
 import hashlib
 import json
@@ -27,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from safetensors import safe_open
 
 from engram.errors import EngramError
 
@@ -71,7 +74,7 @@ def corrupt(folder: Path, what: str) -> EngramError:
 
 def replace(path: Path, content: bytes, durable: bool = True) -> None:
     """Write all of it or nothing: a reader sees the old file or the new one; durable: after a power cut, too."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -80,13 +83,46 @@ def replace(path: Path, content: bytes, durable: bool = True) -> None:
             if durable:
                 os.fsync(file.fileno())
         part.replace(path)
+        if durable:
+            sync(path.parent)
     finally:
         with suppress(OSError):
             part.unlink()
 
 
+def make_folder(folder: Path) -> None:
+    """Like `mkdir -p`; a folder that was made is there after a power cut, too."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def sync(path: Path) -> None:
+    """What was written to a file, or which files a folder has, is on disk from here on."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that cannot sync folders
+            raise
+    finally:
+        os.close(handle)
+
+
 def write_json(path: Path, data: Any) -> None:
     replace(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def write_env(folder: Path, sittings: list[dict[str, Any]], timing: str | None = None) -> None:
+    """With its own digest, since a resumed run computes as its first sitting says; at the end also that of timing."""
+    about = {"sittings": sittings} | ({} if timing is None else {"timing.jsonl": timing})
+    write_json(folder / "env.json", about | {"digest": digest_of_env(about)})
+
+
+def digest_of_env(env: dict[str, Any]) -> str:
+    about = {name: value for name, value in env.items() if name != "digest"}
+    return sha256(json.dumps(about, sort_keys=True).encode())
 
 
 def line_of(row: Row) -> bytes:
@@ -132,13 +168,6 @@ def numbered(folder: Path) -> dict[int, Path]:
     """The weights in a folder by the step that names their file, in order."""
     found = {int(file.stem): file for file in folder.glob("*.safetensors") if file.stem.isdecimal()}
     return dict(sorted(found.items()))
-
-
-def standing(state: Path) -> tuple[int, int]:
-    """Step and number of events of a stored state."""
-    with safe_open(str(state), "pt") as tensors:
-        about = tensors.metadata()
-    return int(about["step"]), int(about.get("events", 0))
 
 
 def sha256(content: bytes) -> str:

@@ -1,17 +1,14 @@
 """Following a run while a process writes it: the one way in which terminal, lab and report look at runs."""
 
-import json
 import os
 from functools import cached_property
 from pathlib import Path
-
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 
 from engram.errors import EngramError
 from engram.models import Model, Weights
 from engram.records.files import LIVE, Row, new_lines, parse_rows
 from engram.records.record import Record, initial_weights, model_at
+from engram.records.sealed import unseal
 from engram.specs import Train
 
 
@@ -92,7 +89,7 @@ class Follower:
 def _shown(content: bytes) -> dict[int, Weights]:
     """The weights of a live file, by their step; none if it is unreadable."""
     try:
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        return {int(header["__metadata__"]["step"]): load_tensors(content)}
-    except (SafetensorError, KeyError, ValueError):
+        weights, about = unseal(content)
+        return {int(about["step"]): weights}
+    except (KeyError, ValueError):
         return {}

@@ -8,6 +8,7 @@ from pathlib import Path
 from engram.records import files
 from engram.records.files import writing_to
 from engram.records.record import Record
+from engram.records.state import NAME, State
 from engram.records.writer import write_spec
 from engram.specs.encode import build
 from engram.specs.events import Event
@@ -36,47 +37,53 @@ def fork(parent: Record, spec: Train) -> Path:
         part.mkdir(parents=True)
         write_spec(spec, part)
         _take_over(parent, spec, part)
+        files.sync(part)
         part.rename(target)
+        files.sync(target.parent)
     return target
 
 
 def _take_over(parent: Record, spec: Train, part: Path) -> None:
     """The last common state, rows before it; snapshots and states before it, as links where the file system can."""
-    step = _copy_state(parent, spec, part / "state.safetensors")
-    if step is None:
+    state = _common_state(parent, spec)
+    if state is None:
         return
+    files.replace(part / NAME, state.to_bytes())
     for name in ("rows.jsonl", "timing.jsonl"):
-        if (parent.folder / name).exists() or (parent.folder / f"{name}.gz").exists():
-            lines = files.complete_lines(files.read(parent.folder, name))[:step]
-            files.replace(part / name, b"".join(line + b"\n" for line in lines))
-    shutil.copy(parent.folder / "env.json", part / "env.json")
+        lines = _lines(parent, name)[: state.step]
+        files.replace(part / name, b"".join(line + b"\n" for line in lines))
+    files.write_env(part, parent.env["sittings"])
     for kind in ("snapshots", "states"):
         for stored, file in files.numbered(parent.folder / kind).items():
-            if stored < step:
+            if stored < state.step:
                 _link(file, part / kind / file.name)
 
 
-def _copy_state(parent: Record, spec: Train, to: Path) -> int | None:
-    """Copies the last common state, and returns its step. The parent may be at work: what counts is what was copied."""
+def _common_state(parent: Record, spec: Train) -> State | None:
+    """The last state that both pass through. The parent may be at work: what counts is what was read."""
     if parent.stale:
         return None
-    kept = files.numbered(parent.folder / "states").values()
-    candidates = [file for file in (parent.folder / "state.safetensors", *kept) if file.exists()]
-    for file in sorted(candidates, key=lambda file: (files.standing(file)[0], file), reverse=True):
-        shutil.copy(file, to)
-        step, events = files.standing(to)
-        if _is_common(parent, spec, step, events):
-            return step
-        to.unlink()
+    names = [NAME, *(f"states/{step:06d}.safetensors" for step in files.numbered(parent.folder / "states"))]
+    states = [State.read(parent.folder, name) for name in names if (parent.folder / name).exists()]
+    for state in sorted(states, key=lambda state: state.step, reverse=True):
+        if _is_common(parent, spec, state):
+            state.refuse_other_rows(parent.folder, _lines(parent, "rows.jsonl"))
+            return state
     return None
 
 
-def _is_common(parent: Record, spec: Train, step: int, events: int) -> bool:
-    """Whether both pass through this state, all rows before it are there, and all that a later event goes back to."""
+def _lines(parent: Record, name: str) -> list[bytes]:
+    there = (parent.folder / name).exists() or (parent.folder / f"{name}.gz").exists()
+    return files.complete_lines(files.read(parent.folder, name)) if there else []
+
+
+def _is_common(parent: Record, spec: Train, state: State) -> bool:
+    """Whether both pass through this state, and all is there that a later event goes back to."""
     shared, parts_at = _parting(spec, parent.train)
-    if step > parts_at or events > shared or step > len(Record(parent.folder).rows):
+    if state.step > parts_at or state.events > shared:
         return False
-    asked_for = {earlier for event in spec.events[events:] for earlier in event.earlier.values() if earlier < step}
+    later = spec.events[state.events :]
+    asked_for = {step for event in later for step in event.earlier.values() if step < state.step}
     return asked_for <= set(parent.snapshot_steps)
 
 

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 
 from engram.errors import EngramError, did_you_mean
 from engram.memory.stored import Stored
@@ -19,6 +17,7 @@ from engram.models.memories import memories_of
 from engram.models.transformer import silenced
 from engram.records import files
 from engram.records.files import Row, corrupt
+from engram.records.sealed import Damaged, load, unseal
 from engram.specs.encode import Code, decode, encode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
 from engram.values import Value
@@ -51,7 +50,10 @@ class Record:
     @cached_property
     def spec(self) -> Spec:
         """The Spec, checked against the folder's name."""
-        spec = decode(self.spec_json, self.code)
+        try:
+            spec = decode(self.spec_json, self.code)
+        except EngramError as error:
+            raise EngramError(f"record {self.id}: spec.json: {error}") from None
         if not isinstance(spec, Spec):
             raise corrupt(self.folder, "spec.json does not hold a Spec")
         if not self.stale and run_id(spec) != self.id:
@@ -113,13 +115,19 @@ class Record:
         env = files.read_json(self.folder, "env.json", "sittings")
         if not (isinstance(env["sittings"], list) and env["sittings"] and "threads" in env["sittings"][0]):
             raise corrupt(self.folder, "env.json is unreadable")
+        if env.get("digest", files.digest_of_env(env)) != files.digest_of_env(env):
+            raise corrupt(self.folder, "env.json does not match its own digest: it was changed")
         return env
 
     @cached_property
     def rows(self) -> list[Row]:
         if self.ended is None and not (self.folder / "rows.jsonl").exists():
             return []
-        return files.parse_rows(self.folder, files.complete_lines(files.read(self.folder, "rows.jsonl")))
+        rows = files.parse_rows(self.folder, files.complete_lines(files.read(self.folder, "rows.jsonl")))
+        wrong = next((i for i, row in enumerate(rows) if row["step"] != i), None)
+        if wrong is not None:
+            raise corrupt(self.folder, f"line {wrong + 1} of rows.jsonl says it is step {rows[wrong]['step']}")
+        return rows
 
     def column(self, name: str) -> Float[np.ndarray, " rows"]:
         """One value for each row; NaN where it was not measured."""
@@ -172,9 +180,9 @@ class Record:
         if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
             raise corrupt(self.folder, f"{name} does not match the digest: it was changed or truncated")
         try:
-            return load_tensors(content)
-        except (SafetensorError, ValueError):
-            raise corrupt(self.folder, f"{name} is unreadable") from None
+            return unseal(content)[0] if self.ended is None else load(content)
+        except Damaged as damage:
+            raise corrupt(self.folder, f"{name} {damage}") from None
 
 
 def model_at(spec: Train, step: int, initial: Weights, stored: Weights) -> Model:

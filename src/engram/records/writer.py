@@ -1,5 +1,6 @@
 """Writing a record: one process per run, rows appended, state replaced, resumed where it stopped."""
 
+import hashlib
 import json
 import os
 import time
@@ -8,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from safetensors.torch import save as tensor_bytes
 
 from engram.errors import EngramError
 from engram.models import Weights
 from engram.records import files
+from engram.records import state as states
 from engram.records.files import Row, corrupt, writing_to
 from engram.records.record import Record
+from engram.records.sealed import Damaged, seal, unseal
+from engram.records.state import State
 from engram.specs.encode import encode, refuse_if_unreadable, user_code
-from engram.specs.spec import Search, Spec, Train, run_id
+from engram.specs.spec import Spec, Train, run_id
 
 SECONDS_BETWEEN_STATES = 20.0
 
@@ -43,12 +46,12 @@ class Writer:
         self.spec, self.env = spec, env
         self.record = Record(self.folder)
         self.sealed = False
-        self.step, self.state, self.events = 0, {}, 0
+        self.state = State()
         self._seconds_before = 0.0
 
     def __enter__(self) -> "Writer":
         with writing_to(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            files.make_folder(self.folder)
             self._lock = FileLock(self.folder / "lock", timeout=1, poll_interval=0.01)  # a look holds it briefly
             self._take_lock()
             try:
@@ -85,33 +88,30 @@ class Writer:
         write_spec(self.spec, self.folder)
 
     def _resume(self) -> None:
-        """Cut rows and timing back to the stored state; without one start again. A Search is its rows: none is lost."""
-        state = self.folder / "state.safetensors"
-        if isinstance(self.spec, Search) and (self.folder / "rows.jsonl").exists():
-            self.step = len(files.complete_lines((self.folder / "rows.jsonl").read_bytes()))
-        if state.exists():
-            self.state = self.record.tensors(state.name)
-            self.step, self.events = files.standing(state)
-        rows = self._kept_lines("rows.jsonl")
-        if len(rows) < self.step:
-            raise corrupt(self.folder, f"rows.jsonl ends at row {len(rows)} but the state is of step {self.step}")
+        """Cut rows and timing back to the stored state; without one start again."""
+        if (self.folder / states.NAME).exists():
+            self.state = State.read(self.folder)
+        rows, timing = self._lines("rows.jsonl"), self._lines("timing.jsonl")
+        self.state.refuse_other_rows(self.folder, rows)
+        if states.digest_of_lines(timing) != self.state.timing:
+            timing = []  # a clock is nice to have, never a reason to refuse: it starts again
+        self._seconds_before = float(json.loads(timing[-1])["seconds"]) if timing else 0.0
         self._drop_what_comes_later()
-        timing = self._kept_lines("timing.jsonl")
-        with suppress(ValueError, IndexError, KeyError, TypeError):  # a clock is nice to have, never a reason to refuse
-            self._seconds_before = float(json.loads(timing[-1])["seconds"])
         self._rows, self._timing = self._cut_to("rows.jsonl", rows), self._cut_to("timing.jsonl", timing)
+        self._sums = self._sums_before = {"rows": _sum(rows), "timing": _sum(timing)}
 
     def _drop_what_comes_later(self) -> None:
         """Weights beyond the rows: they will come again."""
         for kind in ("snapshots", "states"):
             for step, file in files.numbered(self.folder / kind).items():
-                if step > self.step:
+                if step > self.state.step:
                     file.unlink()
         (self.folder / files.LIVE).unlink(missing_ok=True)
 
-    def _kept_lines(self, name: str) -> list[bytes]:
+    def _lines(self, name: str) -> list[bytes]:
+        """The lines of a file before the state."""
         path = self.folder / name
-        return files.complete_lines(path.read_bytes())[: self.step] if path.exists() else []
+        return files.complete_lines(path.read_bytes())[: self.state.step] if path.exists() else []
 
     def _cut_to(self, name: str, lines: list[bytes]) -> Any:
         path = self.folder / name
@@ -121,9 +121,11 @@ class Writer:
 
     def _write_env(self) -> None:
         """One entry for each sitting: a resumed run may have seen several machines; one that only paused has not."""
-        old = files.read_json(self.folder, "env.json")["sittings"] if (self.folder / "env.json").exists() else []
-        if not old or {name: value for name, value in old[-1].items() if name != "from_step"} != self.env:
-            files.write_json(self.folder / "env.json", {"sittings": [*old, self.env | {"from_step": self.step}]})
+        self._sittings = self.record.env["sittings"] if (self.folder / "env.json").exists() else []
+        last = self._sittings[-1] if self._sittings else {}
+        if {name: value for name, value in last.items() if name != "from_step"} != self.env:
+            self._sittings.append(self.env | {"from_step": self.state.step})
+            files.write_env(self.folder, self._sittings)
         self._began = self._saved = time.monotonic()
 
     def append(self, row: Row) -> None:
@@ -131,46 +133,84 @@ class Writer:
         with writing_to(self.folder):
             seconds = self._seconds_before + time.monotonic() - self._began
             timing = {"step": row["step"], "seconds": round(seconds, 4)}
-            for file, line in ((self._rows, row), (self._timing, timing)):
-                file.write(files.line_of(line))
-                file.flush()
+            self._sums_before = {name: total.copy() for name, total in self._sums.items()}
+            self._write_line("rows", self._rows, row)
+            self._write_line("timing", self._timing, timing)
+
+    def _write_line(self, name: str, file: Any, row: Row) -> None:
+        line = files.line_of(row)
+        file.write(line)
+        file.flush()
+        self._sums[name].update(line)
 
     def snapshot(self, step: int, weights: Weights, durable: bool = True) -> None:
-        with writing_to(self.folder):
-            files.replace(self.folder / "snapshots" / f"{step:06d}.safetensors", tensor_bytes(weights), durable)
+        self._put(f"snapshots/{step:06d}.safetensors", seal(weights, {"step": str(step)}), durable)
 
     def show(self, step: int, weights: Weights) -> None:
         """The newest weights, for those who watch."""
-        with writing_to(self.folder):
-            files.replace(self.folder / files.LIVE, tensor_bytes(weights, {"step": str(step)}), durable=False)
+        self._put(files.LIVE, seal(weights, {"step": str(step)}), durable=False)
 
-    def checkpoint(self, step: int, state: Weights) -> None:
-        """A state that is kept: the training can be forked from here."""
-        with writing_to(self.folder):
-            files.replace(self.folder / "states" / f"{step:06d}.safetensors", self._state(step, state), durable=False)
+    def checkpoint(self, step: int, tensors: Weights) -> None:
+        """A state that is kept, of the step whose row has just been written: the training can be forked from here."""
+        state = self._state(step, tensors, self._sums_before)
+        self._put(f"states/{step:06d}.safetensors", state.to_bytes(), durable=False)
 
-    def save_if_due(self, step: int, state: Weights) -> None:
+    def _put(self, name: str, content: bytes, durable: bool) -> None:
+        with writing_to(self.folder):
+            files.replace(self.folder / name, content, durable)
+
+    def save_if_due(self, step: int, tensors: Weights) -> None:
         if time.monotonic() - self._saved > SECONDS_BETWEEN_STATES:
-            self.save(step, state)
+            self.save(step, tensors)
 
-    def save(self, step: int, state: Weights) -> None:
-        """State before step `step`; rows up to there are on disk first."""
+    def save(self, step: int, tensors: Weights) -> None:
+        """The state before step `step`; the rows up to there are on disk first."""
         with writing_to(self.folder):
-            os.fsync(self._rows.fileno())
-            files.replace(self.folder / "state.safetensors", self._state(step, state))
+            self._sync_lines()
+            files.replace(self.folder / states.NAME, self._state(step, tensors, self._sums).to_bytes())
         self._saved = time.monotonic()
 
-    def _state(self, step: int, state: Weights) -> bytes:
-        """With the number of events that have happened: a fork may have one more at this very step."""
+    def _state(self, step: int, tensors: Weights, sums: dict[str, Any]) -> State:
         events = self.spec.events if isinstance(self.spec, Train) else ()
-        return tensor_bytes(state, {"step": str(step), "events": str(sum(event.step <= step for event in events))})
+        happened = sum(event.step <= step for event in events)
+        return State(step, happened, sums["rows"].hexdigest(), sums["timing"].hexdigest(), tensors)
+
+    def _sync_lines(self) -> None:
+        os.fsync(self._rows.fileno())
+        os.fsync(self._timing.fileno())
 
     def end(self, how: str) -> None:
-        """Seal the record: how it ended, and the digests of its Spec, rows and snapshots."""
-        snapshots = sorted(file.relative_to(self.folder) for file in (self.folder / "snapshots").glob("*.safetensors"))
-        names = ["spec.json", "rows.jsonl", *(file.as_posix() for file in snapshots)]
-        sums = {name: files.sha256((self.folder / name).read_bytes()) for name in names}
+        """Seal the record: how it ended, and digests of all that it holds, which is on disk before they are."""
         with writing_to(self.folder):
-            files.write_json(self.folder / "digest.json", {"end": how} | sums)
-            (self.folder / "state.safetensors").unlink(missing_ok=True)
+            self._sync_lines()
+            for folder in (self.folder / "snapshots", self.folder / "states"):
+                for path in (*files.numbered(folder).values(), *([folder] if folder.exists() else [])):
+                    files.sync(path)
+            files.sync(self.folder)
+            files.write_env(self.folder, self._sittings, self._sums["timing"].hexdigest())
+            files.write_json(self.folder / "digest.json", {"end": how} | self._digests())
+            (self.folder / states.NAME).unlink(missing_ok=True)
             (self.folder / files.LIVE).unlink(missing_ok=True)
+
+    def _digests(self) -> dict[str, str]:
+        """Of Spec, rows and snapshots, once they are known to hold what was written to them."""
+        snapshots = [f"snapshots/{step:06d}.safetensors" for step in files.numbered(self.folder / "snapshots")]
+        sums = {name: files.sha256((self.folder / name).read_bytes()) for name in ("spec.json", "rows.jsonl")}
+        for name in snapshots:
+            content = (self.folder / name).read_bytes()
+            self._refuse_damaged(name, content)
+            sums[name] = files.sha256(content)
+        if sums["rows.jsonl"] != self._sums["rows"].hexdigest():
+            raise corrupt(self.folder, "rows.jsonl does not hold what was written to it")
+        return sums
+
+    def _refuse_damaged(self, name: str, content: bytes) -> None:
+        try:
+            unseal(content)
+        except Damaged as damage:
+            raise corrupt(self.folder, f"{name} {damage}") from None
+
+
+def _sum(lines: list[bytes]) -> Any:
+    """A running digest."""
+    return hashlib.sha256(b"".join(line + b"\n" for line in lines))

@@ -17,7 +17,7 @@ from engram.learning.bisection import bisection
 from engram.records import Record
 from engram.records.files import Row
 from engram.records.writer import Writer
-from engram.runner.training import Standing, measured_steps
+from engram.runner.training import measured_steps
 from engram.specs import Check, Search, Spec, Train
 from engram.specs.spec import run_id
 
@@ -95,9 +95,8 @@ def fresh_rows(spec: Spec, path: str) -> Iterator[Row]:
 
 def _train(spec: Train, writer: Writer, device: str, path: str, on_row: OnRow, stop: Stop, on_moment: OnMoment) -> None:
     snapshots = _snapshots(spec)
-    start = Standing(writer.step, writer.state, writer.events)
     try:
-        for moment, row in measured_steps(spec, device, path, start, Record(writer.folder).snapshot):
+        for moment, row in measured_steps(spec, device, path, writer.state, Record(writer.folder).snapshot):
             if stop():
                 writer.save(moment.step, moment.state)
                 raise Interrupted([writer.record.id], moment.step)
@@ -125,6 +124,8 @@ def _measure(spec: Check | Search, writer: Writer, path: str, on_row: OnRow, sto
     try:
         for row in search_rows(spec, path, known, stop) if isinstance(spec, Search) else law_rows(spec, stop):
             writer.append(row)
+            if isinstance(spec, Search):
+                writer.save(row["step"] + 1, {})
             on_row(row)
     except Interrupted:
         raise Interrupted([writer.record.id]) from None

@@ -1,7 +1,7 @@
 """Every step of a training with its row: where learning, events and probes meet."""
 
-from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -15,25 +15,17 @@ from engram.models.transformer import silenced
 from engram.probes.probe import Look, Probe, known_probes, probes_by_name
 from engram.records.files import Row
 from engram.records.record import initial_weights
+from engram.records.state import State
 from engram.specs import Train
 from engram.specs.events import Past
 from engram.tasks import Batch
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a training stands: before which step, with what weights and averages, after how many of its events."""
-
-    step: int = 0
-    tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    events: int = 0
 
 
 def measured_steps(
     spec: Train,
     device: str = "cpu",
     path: str = "reference",
-    start: Standing = Standing(),  # noqa: B008 (frozen)
+    start: State = State(),  # noqa: B008 (frozen)
     past: Past = lambda step: {},
 ) -> Iterator[tuple[Moment, Row]]:
     """Loss and accuracy of every fresh batch, and the probes that are due.
@@ -52,7 +44,7 @@ def measured_steps(
         averages = yield from _rows(spec, now, w, gradients, steps, kept)
 
 
-def _stretches(spec: Train, start: Standing) -> Iterator[tuple[int, int | None]]:
+def _stretches(spec: Train, start: State) -> Iterator[tuple[int, int | None]]:
     """From where to where nothing happens; the last stretch goes to the end."""
     turns = {start.step, *(event.step for event in spec.events[start.events :])}
     return pairwise([*sorted(turns), None])  # type: ignore[list-item]
@@ -91,11 +83,24 @@ def _silenced(gradients: Gradients, heads: frozenset[Head]) -> Gradients:
     return without
 
 
-def _state(spec: Train, stored: Mapping[str, torch.Tensor], device: str) -> tuple[Weights, Weights]:
+def _state(spec: Train, stored: Weights, device: str) -> tuple[Weights, Weights]:
     """Weights and optimiser averages: initial values, overlaid by what was stored."""
+    first = initial_weights(spec)
+    _refuse_other_shapes(spec, first, stored)
     weights = {key.removeprefix("weights/"): value for key, value in stored.items() if key.startswith("weights/")}
     averages = {key: value.to(device) for key, value in stored.items() if not key.startswith("weights/")}
-    return {name: value.to(device) for name, value in (initial_weights(spec) | weights).items()}, averages
+    return {name: value.to(device) for name, value in (first | weights).items()}, averages
+
+
+def _refuse_other_shapes(spec: Train, first: Weights, stored: Weights) -> None:
+    """A state holds the trained matrices, all of them, and averages of these; each in its own shape."""
+    held = {key.removeprefix("weights/") for key in stored if key.startswith("weights/")}
+    if stored and held != set(spec.plan.trained):
+        raise EngramError(f"the state holds the matrices {sorted(held)}, not {sorted(spec.plan.trained)}")
+    for key, value in stored.items():
+        name = key.partition("/")[2]
+        if name not in held or (value.dim() and value.shape != first[name].shape):
+            raise EngramError(f"the state holds {key} of shape {tuple(value.shape)}, which is none of the model's")
 
 
 @torch.no_grad()

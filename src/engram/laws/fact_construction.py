@@ -1,7 +1,5 @@
 """What the hand-written weights of Theorems 3 and 4 answer: every fact in prompts with fresh noise."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -10,7 +8,7 @@ from torch import Tensor
 from engram.models.fact_construct import Construction, construct_attention_only, construct_with_mlp
 from engram.tasks.book import Book
 from engram.tasks.facts import Facts
-from engram.values import law
+from engram.values import Rows, law
 
 BINS = np.linspace(-1, 3, 81)
 
@@ -29,9 +27,7 @@ def _outcome(built: Construction, book: Book, seed: int) -> dict[str, float]:
 
 
 @law("learning.fact_construction.of_attention")
-def of_attention(
-    draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int
-) -> Iterator[dict[str, float]]:
+def of_attention(draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int) -> Rows:
     """One row per draw: accuracy over all facts; mean and spread of the scores by the number of sets an answer lies in;
     and how often a filter score lies on the wrong side of ¼ or ¾."""
     for draw in range(draws):
@@ -47,9 +43,7 @@ def of_attention(
 
 
 @law("learning.fact_construction.histogram")
-def histogram(
-    draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int
-) -> Iterator[dict[str, float]]:
+def histogram(draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int) -> Rows:
     """Rows by score: the share of answers of each kind that have it (one construction; `draws` changes nothing)."""
     book = Facts(S=S, R=R, D=D).book(seed)
     logits, lies_in = fact_logits(construct_attention_only(book, d, d_h, members, seed), book, seed), _sets_around(book)
@@ -59,9 +53,7 @@ def histogram(
 
 
 @law("learning.fact_construction.of_mlp")
-def of_mlp(
-    draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int, m: int
-) -> Iterator[dict[str, float]]:
+def of_mlp(draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int, m: int) -> Rows:
     """One row per draw: accuracy over all facts, and parameters per fact."""
     for draw in range(draws):
         own = seed + (draw << 32)

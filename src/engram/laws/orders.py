@@ -6,7 +6,7 @@ A step writes W = −c ∇_W L on n sequences, c such that the best answer of a 
 Before its step a matrix is zero, or random with entries N(0, 1/d). Keys stand on the left, as in the appendix.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 
@@ -20,7 +20,7 @@ from engram.errors import EngramError
 from engram.laws.steps import AT_ONCE, Embedded, Matrix, Steps, sampled, scores, spread, table_recalls
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.gradients import first_layer, second_layer
-from engram.values import law
+from engram.values import Rows, law
 
 MEMORIES = ("W_O2", "W_K2", "W_K1")
 ORDERS = tuple(permutations(MEMORIES))  # the first is that of Theorem 3
@@ -62,9 +62,7 @@ def initial_matrices(d: int, seed: int, first: str) -> Steps:
 
 
 @law("learning.orders.in_order")
-def in_order(
-    draws: int, seed: int, N: int, T: int, d: int, n: int, order: str, first: str
-) -> Iterator[dict[str, float]]:
+def in_order(draws: int, seed: int, N: int, T: int, d: int, n: int, order: str, first: str) -> Rows:
     """Recall of each memory after the steps in this order ("W_O2 W_K2 W_K1" is that of Theorem 3).
 
     Each row has its own embeddings and data.

@@ -7,7 +7,7 @@ appendix, where predictions stay near uniform and the second softmax near linear
 sharpened.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -19,7 +19,7 @@ from engram.learning.fast import applies
 from engram.learning.paths import PATHS
 from engram.models import Simplified, Weights
 from engram.tasks import Bigram, Task
-from engram.values import law
+from engram.values import Rows, law
 
 AT_ONCE, TEST = 256, 256  # sequences
 SHARPNESS = (3, 10, 30, 100)
@@ -71,7 +71,7 @@ def in_context_accuracy(task: Task, model: Simplified, w: Weights, seed: int, sh
 
 
 @law("learning.real_steps.three_steps")
-def three_steps(draws: int, seed: int, d: int, n: int, K: int = 5, T: int = 128) -> Iterator[dict[str, float]]:
+def three_steps(draws: int, seed: int, d: int, n: int, K: int = 5, T: int = 128) -> Rows:
     """One row: recall of each memory after the steps of Theorem 3 on the bigram task, and accuracy by sharpness."""
     task, model = Bigram(K=K, T=T), Simplified(d=d, scale="unit")
     w = take_real_steps(task, model, seed, n, ORDERS[0], zeros(d))

@@ -21,7 +21,7 @@ from torch import Tensor
 from engram.embeddings import directions
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.gradients import first_layer, lemma4_gradient, lemma5_gradient, second_layer, surprise
-from engram.values import law
+from engram.values import Rows, law
 
 Matrix = Float[Tensor, "d d"]
 AT_ONCE = 2**24  # numbers in a part of the data
@@ -213,9 +213,7 @@ def _task(N: int, T: int, pairs: str) -> SecondVisit:
 
 
 @law("learning.steps.population")
-def population(
-    draws: int, seed: int, N: int, T: int, pairs: str = "distinct", rate: float = 1.0
-) -> Iterator[dict[str, float]]:
+def population(draws: int, seed: int, N: int, T: int, pairs: str = "distinct", rate: float = 1.0) -> Rows:
     """One row: what the exact steps with orthonormal embeddings wrote. Draws and seed change nothing."""
     task = _task(N, T, pairs)
     embedded, law = Embedded.orthonormal(N, T), task.patterns()
@@ -233,9 +231,7 @@ def population(
 
 
 @law("learning.steps.from_samples")
-def from_samples(
-    draws: int, seed: int, N: int, T: int, d: int, n: int, pairs: str = "distinct"
-) -> Iterator[dict[str, float]]:
+def from_samples(draws: int, seed: int, N: int, T: int, d: int, n: int, pairs: str = "distinct") -> Rows:
     """Recalls and accuracy (on 1000 fresh sequences) after three steps on n sequences, the same for each step.
 
     Embeddings are random in d dimensions; each of `draws` rows has data of its own. `positive.W_K2` is the share of
@@ -245,14 +241,12 @@ def from_samples(
 
 
 @law("learning.steps.from_samples_orthonormal")
-def from_samples_orthonormal(
-    draws: int, seed: int, N: int, T: int, n: int, pairs: str = "distinct"
-) -> Iterator[dict[str, float]]:
+def from_samples_orthonormal(draws: int, seed: int, N: int, T: int, n: int, pairs: str = "distinct") -> Rows:
     """The same with orthonormal embeddings."""
     return _from_samples(Embedded.orthonormal(N, T).unnamed(), _task(N, T, pairs), draws, seed, n)
 
 
-def _from_samples(embedded: Embedded, task: SecondVisit, draws: int, seed: int, n: int) -> Iterator[dict[str, float]]:
+def _from_samples(embedded: Embedded, task: SecondVisit, draws: int, seed: int, n: int) -> Rows:
     for draw in range(draws):
         steps = take_three_steps(embedded, sampled(task, seed, draw, n))
         fresh = sampled(task, seed, draws + draw, 1000)

@@ -1,6 +1,5 @@
 """Memories of other shapes: two factors, thresholds, sets, updates of the right size."""
 
-from collections.abc import Iterator
 from math import sqrt
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 from engram.embeddings import directions
 from engram.memory.rules import factors, hebb, recalled, thresholded
 from engram.theory.overlaps import chunks, problems
-from engram.values import law
+from engram.values import Rows, law
 
 
 def factorised_std(n: int, d: int, m: float) -> float:
@@ -25,7 +24,7 @@ def factorised_std(n: int, d: int, m: float) -> float:
 
 
 @law("architectures.factorised_scores")
-def factorised_scores(draws: int, seed: int, d: int = 256, m: int = 64, n: int = 20) -> Iterator[dict[str, float]]:
+def factorised_scores(draws: int, seed: int, d: int = 256, m: int = 64, n: int = 20) -> Rows:
     """Mean of y_k · W x_k and standard deviation of y_k · W x_l, k ≠ l, over `draws` memories."""
     portions = [_factorised_scores(c, d, m, n, seed, f"factorised.{i}") for i, c in enumerate(chunks(draws, d * d))]
     scores = torch.cat(portions)
@@ -57,7 +56,7 @@ def share_nearest(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> flo
 
 
 @law("architectures.threshold")
-def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dict[str, float]]:
+def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Rows:
     """Accuracy of the threshold MLP and of the Hebbian matrix on the same N pairs; one row per draw."""
     for i in range(draws):
         E, U = (directions("sphere", N, d, seed, f"threshold.{name}.{i}", torch.float64) for name in "EU")
@@ -70,7 +69,7 @@ def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dic
 
 
 @law("architectures.sets")
-def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[str, float]]:
+def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Rows:
     """All pairs {i, j} of names, x = (e_i + e_j)/‖e_i + e_j‖, each with its own random answer: three memories.
 
     `residual` is Σ ‖W x − v‖² / Σ ‖v‖² of least squares, 1 − names/N in expectation (N = number of sets).
@@ -91,9 +90,7 @@ def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[
 
 
 @law("architectures.maximal_updates")
-def maximal_updates(
-    draws: int, seed: int, smallest: int = 32, largest: int = 1024, n: int = 8
-) -> Iterator[dict[str, float]]:
+def maximal_updates(draws: int, seed: int, smallest: int = 32, largest: int = 1024, n: int = 8) -> Rows:
     """For d = smallest, 2·smallest, …: root mean squares of ‖W0 u_j‖ and ‖ΔW u_j‖, ΔW = Σ_{j≤n} α_j v_j u_jᵀ, α_j = ±1.
 
     `relative` is ‖ΔW‖/‖W0‖ in Frobenius norm: the update is small as a matrix, not in what it does to u_j.

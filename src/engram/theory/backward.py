@@ -7,7 +7,6 @@ from the inputs x to the backward vectors −∂L/∂y.
     logits = U (x² + W_F x²)
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 Vectors = Float[Tensor, "A T d"]
 Logits = Float[Tensor, "A T N"]
@@ -97,7 +96,7 @@ def model_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tupl
 
 
 @law("backward.outer_products")
-def outer_products(draws: int, seed: int, A: int = 5, T: int = 6, N: int = 7, d: int = 8) -> Iterator[dict[str, float]]:
+def outer_products(draws: int, seed: int, A: int = 5, T: int = 6, N: int = 7, d: int = 8) -> Rows:
     """For each matrix the largest difference of an entry between Σ (∂L/∂y) xᵀ and autograd."""
     for index in range(draws):
         w, tokens, p = model_problem(A, T, N, d, seed, index)

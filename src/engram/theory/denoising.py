@@ -1,7 +1,5 @@
 """What in-context denoising can reach (Smart, Bietti and Sengupta 2025): Bayes' error, the best linear attention."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -9,7 +7,7 @@ from torch import Tensor
 
 from engram.errors import EngramError, did_you_mean
 from engram.tasks.denoising import CASES, Denoising, Subspace
-from engram.values import law
+from engram.values import Rows, law
 
 Matrix = Float[Tensor, "n n"]
 
@@ -37,7 +35,7 @@ def softmax_attention(
 
 
 @law("denoising.floors")
-def floors(draws: int, seed: int, *, case: str, n: int = 16) -> Iterator[dict[str, float]]:
+def floors(draws: int, seed: int, *, case: str, n: int = 16) -> Rows:
     """Squared error per coordinate of Bayes' predictor, of scaled copies of it, and of zero, over fresh prompts."""
     task = case_of(case, n, L=1)
     prompts = task.sample(seed, 0, draws)

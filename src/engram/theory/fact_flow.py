@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 from engram.errors import EngramError
 from engram.tasks.book import Book
 from engram.tasks.facts import Facts
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 MOST_BAGS = 20_000
 RTOL, ATOL = 1e-11, 1e-16
@@ -201,7 +201,7 @@ def stages(
     until: int,
     alpha: float = 1e-5,
     equal: bool = False,
-) -> Iterator[dict[str, float]]:
+) -> Rows:
     """Rows over time 0 … `until`: losses, the largest w of each kind of token, and the drift of conserved quantities.
 
     The dictionary is structured, initial values are those of Head.small, nothing is drawn; `draws` evenly spaced times.
@@ -218,9 +218,7 @@ def stages(
 
 
 @law("fact_flow.conserved")
-def conserved(
-    draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int
-) -> Iterator[dict[str, float]]:
+def conserved(draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int) -> Rows:
     """Rows over time from random initial values of order 1, all bags of noise enumerated: loss and drift."""
     book = Facts(S=S, R=R, D=D, T=T, noise=noise).book(seed)
     prompts, rng, times = apart(book), generator(seed, "fact-flow"), np.linspace(0, until, draws)

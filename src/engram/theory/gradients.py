@@ -5,14 +5,14 @@ Appendix B the key stands on the left, zᵀ W x_T, and nothing is divided by √
 Lemmas 1 and 2 are in `lemmas`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 Matrix = Float[Tensor, "d d"]
 Outputs = Float[Tensor, "N d"]
@@ -106,9 +106,7 @@ def attention_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> 
 
 
 @law("gradients.closed_forms")
-def attention_closed_forms(
-    draws: int, seed: int, A: int = 5, T: int = 4, N: int = 6, d: int = 5
-) -> Iterator[dict[str, float]]:
+def attention_closed_forms(draws: int, seed: int, A: int = 5, T: int = 4, N: int = 6, d: int = 5) -> Rows:
     """The largest difference of an entry between each closed form and autograd; one row per random problem."""
     for index in range(draws):
         v = attention_problem(A, T, N, d, seed, index)

@@ -10,7 +10,6 @@ not depend on t_q, so that every t_q ≤ t stays: "C, all t_q". And with natural
 at the last two positions differs.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,7 @@ from jaxtyping import Bool, Float
 
 from engram.tasks.second_visit import Law, SecondVisit
 from engram.theory.induction import gamma, output_memory, tau
-from engram.values import law
+from engram.values import Rows, law
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def _step_3(task: SecondVisit, patterns: Patterns) -> dict[str, tuple[float, flo
 
 
 @law("induction_terms.terms")
-def terms(draws: int, seed: int, N: int, T: int, pairs: str = "distinct") -> Iterator[dict[str, float]]:
+def terms(draws: int, seed: int, N: int, T: int, pairs: str = "distinct") -> Rows:
     """One row: each quantity as "name: paper" and "name: found". Exact: draws and seed change nothing."""
     found = paper_and_found(SecondVisit.model_validate({"N": N, "T": T, "pairs": pairs}))
     yield {

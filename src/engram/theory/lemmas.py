@@ -3,14 +3,14 @@
 X (A×d) holds the inputs that occur, U (M×d) the output embeddings, p_joint (A×M) the law of (x, y); for tokens X = E.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 Matrix = Float[Tensor, "d d"]
 Inputs = Float[Tensor, "A d"]
@@ -79,7 +79,7 @@ def matrix_problem(A: int, M: int, d: int, seed: int, index: int) -> tuple[Matri
 
 
 @law("lemmas.closed_forms")
-def matrix_closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> Iterator[dict[str, float]]:
+def matrix_closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 5) -> Rows:
     """The largest difference of an entry between each closed form and autograd; one row per random problem."""
     pairs = {
         "lemma1": (lemma1_gradient, cross_entropy),
@@ -95,9 +95,7 @@ def matrix_closed_forms(draws: int, seed: int, A: int = 7, M: int = 6, d: int = 
 
 
 @law("lemmas.span")
-def descent_span(
-    draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int = 20
-) -> Iterator[dict[str, float]]:
+def descent_span(draws: int, seed: int, N: int = 4, M: int = 3, d: int = 16, steps: int = 20) -> Rows:
     """Eq. 6: after each step of gradient descent, the distance of W − α₀W₀ from span{u_j e_iᵀ}, and that of W₀.
 
     Weight decay λ is 0 in even rows and 0.1 in odd rows; α₀ = (1 − ηλ)^t.

@@ -1,6 +1,6 @@
 """The spread of the margin of a Hebbian memory: scores γ_{z,y} = u_y · W e_z, injective f (f(z) = z), unit sphere."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import torch
 from jaxtyping import Float
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engram.memory.rules import hebb, low_rank
 from engram.theory.overlaps import chunks, problems
-from engram.values import law
+from engram.values import Rows, law
 
 Scores = Float[Tensor, "problems N N"]
 
@@ -19,13 +19,13 @@ def slides_bound(N: float, d: int) -> float:
 
 
 @law("margins.hebb_margins")
-def hebb_margins(draws: int, seed: int, d: int = 32, N: int = 100) -> Iterator[dict[str, float]]:
+def hebb_margins(draws: int, seed: int, d: int = 32, N: int = 100) -> Rows:
     """Mean and variance of the margin over all z and y ≠ f(z) of `draws` memories, and the variance of wrong scores."""
     yield _spread(_hebb_scores(n, N, d, seed, f"margins.{i}") for i, n in enumerate(chunks(draws, N * max(N, d))))
 
 
 @law("margins.low_rank_margins")
-def low_rank_margins(draws: int, seed: int, d: int = 32, N: int = 100, m: int = 8) -> Iterator[dict[str, float]]:
+def low_rank_margins(draws: int, seed: int, d: int = 32, N: int = 100, m: int = 8) -> Rows:
     """The same for W = A Bᵀ of rank m, B frozen."""
     sizes = enumerate(chunks(draws, max(N, d) ** 2))
     yield _spread(_low_rank_scores(n, N, d, m, seed, f"margins.{i}") for i, n in sizes)

@@ -1,14 +1,12 @@
 """One population gradient step from W = 0 stores every pair, and filters what does not predict."""
 
-from collections.abc import Iterator
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import Law, directions
 from engram.theory.lemmas import lemma1_gradient, lemma2_gradient
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 ETA = 1.0
 
@@ -42,7 +40,7 @@ def noisy_step(
 
 
 @law("one_step.clean")
-def clean(draws: int, seed: int, N: int = 64, d: int = 256) -> Iterator[dict[str, float]]:
+def clean(draws: int, seed: int, N: int = 64, d: int = 256) -> Rows:
     """Inputs e_z: largest error of scores for orthonormal embeddings, accuracy for random ones; one row per draw."""
     for i in range(draws):
         f = torch.from_numpy(generator(seed, "one_step.f", i).permutation(N))
@@ -58,7 +56,7 @@ def _clean_scores(law: Law, f: Int[Tensor, " N"], d: int, seed: int, i: int) -> 
 
 
 @law("one_step.noisy")
-def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Iterator[dict[str, float]]:
+def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Rows:
     """Inputs e_y + p_t, one row per position t: accuracy, scores in units of η/N, and the errors of two formulas."""
     both, U = (
         directions("orthonormal", n, d, seed, f"noisy.{name}", torch.float64) for name, n in (("EP", N + T), ("U", N))

@@ -6,8 +6,6 @@ r"""The one-step estimate of W_O2 on the bigram task (Fig. 9): what averages of 
 x is linear in the relative frequencies of the tokens z_1 … z_t, so their averages are taken once, without embeddings.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -15,7 +13,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.tasks import Batch, Bigram
-from engram.values import law
+from engram.values import Rows, law
 
 
 def summed_frequencies(batch: Batch, N: int) -> tuple[Float[Tensor, "N N"], Float[Tensor, " N"]]:
@@ -42,9 +40,7 @@ def one_step_recall(scores: Float[Tensor, "N N"]) -> float:
 
 
 @law("one_step_bigram.recalls")
-def one_step_recalls(
-    draws: int, seed: int, d: int = 128, K: int = 5, T: int = 256, sequences: int = 32
-) -> Iterator[dict[str, float]]:
+def one_step_recalls(draws: int, seed: int, d: int = 128, K: int = 5, T: int = 256, sequences: int = 32) -> Rows:
     """R1 from the first 1, 2, 4, … of `draws` batches. The batches depend on the seed only, so all widths see the same.
 
     E and W_V2 are those of `Simplified` at standard scale with this seed.

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import Law, directions
-from engram.values import law
+from engram.values import Rows, law
 
 ENTRIES_AT_ONCE = 2**22
 
@@ -50,7 +50,7 @@ def overlaps(n: int, d: int, seed: int, name: str) -> dict[str, Float[Tensor, " 
 
 
 @law("overlaps.variances")
-def variances(draws: int, seed: int, d: int = 64) -> Iterator[dict[str, float]]:
+def variances(draws: int, seed: int, d: int = 64) -> Rows:
     """Mean and variance of each overlap over `draws` independent vectors and matrices."""
     parts = [overlaps(n, d, seed, f"overlaps.{i}") for i, n in enumerate(chunks(draws, d * d))]
     row = {}

@@ -1,6 +1,5 @@
 """How few bits a weight needs: memories rounded to a grid, and bits stored per bit used. Sphere, f(z) = z, M = N."""
 
-from collections.abc import Iterator
 from math import ceil, log2
 
 import torch
@@ -12,7 +11,7 @@ from engram.memory.rules import hebb, rounded
 from engram.theory.bounds import permutation_bits
 from engram.theory.capacity import linear_trained_capacity
 from engram.theory.overlaps import ENTRIES_AT_ONCE, problems
-from engram.values import law
+from engram.values import Rows, law
 
 Embeddings = Float[Tensor, "problems N d"]
 Matrices = Float[Tensor, "problems d d"]
@@ -50,9 +49,7 @@ def fewest_levels(E: Embeddings, U: Embeddings, W: Matrices) -> tuple[int, float
 
 
 @law("precision.bits")
-def bits_needed(
-    draws: int, seed: int, smallest: int = 16, largest: int = 256, load: float = 0.015
-) -> Iterator[dict[str, float]]:
+def bits_needed(draws: int, seed: int, smallest: int = 16, largest: int = 256, load: float = 0.015) -> Rows:
     """For d = smallest, 2·smallest, …: recall of Hebbian matrices at 1, 2, 3, … bits, N = load · d² pairs.
 
     At least `draws` pairs are tested at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
@@ -74,7 +71,7 @@ def bits_needed(
 
 
 @law("precision.hebb_efficiency")
-def hebb_efficiency(draws: int, seed: int, d: int = 64) -> Iterator[dict[str, float]]:
+def hebb_efficiency(draws: int, seed: int, d: int = 64) -> Rows:
     """Per number of levels: the most pairs a rounded Hebbian matrix recalls to 0.99, and bits stored per bit used."""
     for levels in (2, 4, 8, 16, 32):
         N, share = _most_pairs(draws, seed, d, levels)
@@ -93,7 +90,7 @@ def _most_pairs(draws: int, seed: int, d: int, levels: int) -> tuple[int, float]
 
 
 @law("precision.trained_efficiency")
-def trained_efficiency(draws: int, seed: int, d: int = 32, steps: int = 600) -> Iterator[dict[str, float]]:
+def trained_efficiency(draws: int, seed: int, d: int = 32, steps: int = 600) -> Rows:
     """Per load: `draws` matrices, trained, then rounded to the fewest levels that keep recall at 0.99."""
     for percent in (40, 70, 100):
         N = round(percent / 100 * linear_trained_capacity(d))

@@ -15,21 +15,19 @@ The best predictor of all knows the task. A token a that always had the same suc
 and it predicts p 1_o + (1 − p) π_b(·|a). (The draws of different triggers are taken as independent.)
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import gammaln
 
 from engram.tasks import Batch, Bigram
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 Guesses = Int[np.ndarray, "B T"]
 MANY, AT_ONCE = 2**16, 500  # draws of triggers for their chances; sequences at a time
 
 
 @law("predictors.in_context_levels")
-def in_context_levels(draws: int, seed: int, K: int, T: int, triggers: str) -> Iterator[dict[str, float]]:
+def in_context_levels(draws: int, seed: int, K: int, T: int, triggers: str) -> Rows:
     """In-context accuracy of three predictors over `draws` sequences: the token that stands out most in the bag, a
     good guess from the bag, and the best predictor."""
     task = Bigram.model_validate({"K": K, "T": T, "triggers": triggers})

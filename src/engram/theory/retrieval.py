@@ -3,7 +3,6 @@
 Ramsauer et al. (2021); Smart, Bietti and Sengupta (2025).
 """
 
-from collections.abc import Iterator
 from math import exp, log, sqrt
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.theory.denoising import softmax_attention
-from engram.values import law
+from engram.values import Rows, law
 
 SHARE = 0.001  # p: the bound may fail with this probability
 F64 = torch.float64
@@ -33,7 +32,7 @@ def gradient_step(s: Float[Tensor, "B n"], X: Float[Tensor, "B L n"], alpha: flo
 
 
 @law("retrieval.attention_step")
-def attention_step(draws: int, seed: int, *, n: int = 16, L: int = 64) -> Iterator[dict[str, float]]:
+def attention_step(draws: int, seed: int, *, n: int = 16, L: int = 64) -> Rows:
     """Attention with W_PV = αI, W_KQ = βI beside a gradient step, random α and β; α = 1 is Ramsauer's update."""
     scales = directions("gaussian", draws, 2, seed, "scales", F64).exp().tolist()
     for draw, (alpha, beta) in enumerate(scales):
@@ -58,18 +57,14 @@ def ramsauer_constant(d: int, K: float, beta: float, p: float) -> float:
 
 
 @law("retrieval.ramsauer_bound")
-def ramsauer_bound(
-    draws: int, seed: int, *, d: int = 20, K: float = 3.0, beta: float = 1.0
-) -> Iterator[dict[str, float]]:
+def ramsauer_bound(draws: int, seed: int, *, d: int = 20, K: float = 3.0, beta: float = 1.0) -> Rows:
     """c, and N = √p c^{(d−1)/4}, the number of patterns that are well separated with probability 1 − p."""
     c = ramsauer_constant(d, K, beta, SHARE)
     yield {"c": c, "N": sqrt(SHARE) * c ** ((d - 1) / 4)}
 
 
 @law("retrieval.separation")
-def separation(
-    draws: int, seed: int, *, d: int = 20, K: float = 3.0, beta: float = 1.0, most: int = 4096
-) -> Iterator[dict[str, float]]:
+def separation(draws: int, seed: int, *, d: int = 20, K: float = 3.0, beta: float = 1.0, most: int = 4096) -> Rows:
     """The share of draws in which N patterns on the sphere of radius M = K√(d−1) are well separated, from the bound on.
 
     Well separated: ‖ξ_i‖² − max_j ξ_i · ξ_j ≥ 2/(βN) + (1/β) ln(2(N−1)NβM²) for all i.

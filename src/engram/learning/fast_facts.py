@@ -1,6 +1,5 @@
 """Loss, gradients and steps of `Factual` on CPU by the compiled kernel (native/facts.cpp): exact, on bags of tokens."""
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from engram.learning.plan import Adam
 from engram.learning.reference import Measured, summary
 from engram.models.factual import Factual
 from engram.models.trace import Architecture, Weights
-from engram.native import kernel
+from engram.native import REAL, call, kernel
 from engram.tasks import Batch
 from engram.tasks.book import Bags
 
@@ -122,14 +121,5 @@ def _sizes(model: Factual, w: Weights, bags: Bags, steps: int) -> np.ndarray:
 
 
 def _call(name: str, dtype: torch.dtype, arguments: Sequence[np.ndarray | int | None]) -> None:
-    """Arrays go by address, whole numbers as they are, None as null."""
-    library = kernel()
-    assert library is not None, "ask applies() first"
-    function = getattr(library, f"facts_{name}_{'float' if dtype == torch.float32 else 'double'}")
-    kept = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) and a.ndim > 1 else a for a in arguments]
-    given = [
-        ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int(a) if isinstance(a, int) else None
-        for a in kept
-    ]
-    if function(*given) != 0:
+    if call(f"facts_{name}_{REAL[dtype.itemsize]}", arguments) != 0:
         raise EngramError("facts: out of memory; use a smaller batch, or fewer answers")

@@ -19,7 +19,7 @@ from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.laws.steps import AT_ONCE, Embedded, Matrix, Steps, sampled, scores, spread, table_recalls
 from engram.tasks.second_visit import Law, SecondVisit
-from engram.theory.gradients import first_layer, second_layer
+from engram.theory.lemmas import first_layer, second_layer
 from engram.values import Rows, law
 
 MEMORIES = ("W_O2", "W_K2", "W_K1")

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.tasks.second_visit import Law, SecondVisit
-from engram.theory.gradients import first_layer, lemma4_gradient, lemma5_gradient, second_layer, surprise
+from engram.theory.lemmas import first_layer, lemma4_gradient, lemma5_gradient, second_layer, surprise
 from engram.values import Rows, law
 
 Matrix = Float[Tensor, "d d"]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engram.laws.fact_construction import fact_logits, of_attention, of_mlp
+from engram.laws.construction import fact_logits, of_attention, of_mlp
 from engram.models.fact_construct import construct_attention_only, construct_with_mlp
 from engram.tasks.facts import Facts
 

@@ -17,9 +17,8 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.errors import EngramError
-from engram.laws.steps import AT_ONCE, Embedded, Matrix, Steps, sampled, scores, spread, table_recalls
+from engram.laws.steps import AT_ONCE, Embedded, Matrix, Steps, logits, sampled, scores, spread, table_recalls
 from engram.tasks.second_visit import Law, SecondVisit
-from engram.theory.lemmas import first_layer, second_layer
 from engram.values import Rows, law
 
 MEMORIES = ("W_O2", "W_K2", "W_K1")
@@ -27,10 +26,8 @@ ORDERS = tuple(permutations(MEMORIES))  # the first is that of Theorem 3
 
 
 def expected_loss(embedded: Embedded, w: Steps, law: Law) -> Float[Tensor, ""]:
-    X = embedded.E[torch.from_numpy(law.tokens)]
-    Z = first_layer(w.W_K1, X, embedded.P, embedded.Phi1)
-    logits = second_layer(w.W_K2, X, Z, embedded.U, w.W_O2 @ embedded.W_V2)
-    each = torch.nn.functional.cross_entropy(logits, torch.from_numpy(law.labels), reduction="none")
+    found, labels = logits(embedded, w, law.tokens), torch.from_numpy(law.labels)
+    each = torch.nn.functional.cross_entropy(found, labels, reduction="none")
     return torch.from_numpy(law.p) @ each
 
 

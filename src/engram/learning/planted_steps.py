@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.models.one_head import OneHead
+from engram.models.stores import OneHead
 from engram.tasks.planted import PlantedToken, Sample
 
 TEST_STEP, TEST = 1, 2000  # fresh sequences for the accuracy

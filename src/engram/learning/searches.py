@@ -17,8 +17,7 @@ from engram.learning.plan import FreshBatch, FullBatch
 from engram.learning.planted_steps import learn_planted_token
 from engram.learning.stores import write_store
 from engram.models.factual import Factual
-from engram.models.one_head import OneHead
-from engram.models.stores import Learner, Written
+from engram.models.stores import Learner, OneHead, Written
 from engram.tasks.association import Association, Problem
 from engram.tasks.facts import FactsOfSize
 from engram.tasks.planted import PlantedToken

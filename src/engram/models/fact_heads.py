@@ -91,10 +91,6 @@ class SoftmaxHead(Value, name="models.fact_heads.SoftmaxHead"):
         E, U = (directions("sphere", n, self.d, seed, name) for name, n in (("E", N), ("U", self.answers)))
         return {"E": E, "U": U, "W_KQ": zero, "W_OV": zero.clone()}
 
-    def limits(self, w: Weights) -> tuple[int, int | None]:
-        """How many tokens there are, and how long a prompt may be."""
-        return len(w["E"]), None
-
     def last_store(self, w: Weights, tokens: Int[Tensor, "B T"]) -> tuple[str, Float[Tensor, "B d"]]:
         """W_OV, and what it is applied to: the mean that attention takes."""
         return "W_OV", gathered(self._attention(w, tokens), tokens, len(w["E"])) @ w["E"]

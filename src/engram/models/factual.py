@@ -68,19 +68,13 @@ class Factual(Value, name="models.factual.Factual"):
         """4 H d_h d + 2 m d, as on the axes of the paper: E, U and b are not counted."""
         return 4 * self.heads * self.d_h * self.d + 2 * self.m * self.d
 
-    def limits(self, w: Weights) -> tuple[int, int | None]:
-        """How many tokens there are, and how long a prompt may be."""
-        return len(w["E"]), None
-
     def init(self, N: int, T: int, seed: int) -> Weights:
         """W_Q, W_K, W_V have variance 1/d_h, W_O 1/d, the MLP that of its published code."""
         if self.answers is None:
             raise EngramError("model.answers: is missing; set it to the number of answers of the task (task.answers)")
         read = self.heads * self.d_h
-        w = {
-            name: directions(self.embeddings, rows, self.d, seed, name)
-            for name, rows in (("E", N), ("U", self.answers))
-        }
+        rows = {"E": N, "U": self.answers}
+        w = {name: directions(self.embeddings, n, self.d, seed, name) for name, n in rows.items()}
         for name in ("W_Q", "W_K", "W_V"):
             w[name] = directions("gaussian", read, self.d, seed, name) / sqrt(self.d_h)
         w["W_O"] = directions("gaussian", self.d, read, seed, "W_O") / sqrt(self.d)
@@ -99,12 +93,8 @@ class Factual(Value, name="models.factual.Factual"):
 
     def _check(self, w: Weights) -> None:
         read = self.heads * self.d_h
-        for name, shape in (
-            ("W_Q", (read, self.d)),
-            ("W_K", (read, self.d)),
-            ("W_V", (read, self.d)),
-            ("W_O", (self.d, read)),
-        ):
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            shape = (self.d, read) if name == "W_O" else (read, self.d)
             if tuple(w[name].shape) != shape:
                 needed = f"{shape}, since H·d_h = {self.heads}·{self.d_h} and d = {self.d}"
                 raise EngramError(f"{name}: must have shape {needed}; got {tuple(w[name].shape)}")

@@ -43,10 +43,7 @@ class Simplified(Value, name="models.simplified.Simplified"):
 
     d: Annotated[int, Field(ge=1, le=16384)] = 128
     scale: Literal["standard", "unit"] = "standard"
-    blocks: tuple[Attention, Attention] | tuple[Attention, Attention, Literal["linear"]] = (
-        "attention",
-        "attention",
-    )
+    blocks: tuple[Attention, Attention] | tuple[Attention, Attention, Literal["linear"]] = ("attention", "attention")
 
     @property
     def names(self) -> tuple[str, ...]:

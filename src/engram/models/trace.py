@@ -86,9 +86,9 @@ class Model:
         return forward(self.weights, z, **more)
 
     def _limits(self) -> tuple[int, int | None]:
-        """Number of tokens and largest length; an architecture without E and P has its own `limits`."""
-        own = getattr(self.architecture, "limits", None)
-        return own(self.weights) if own else (len(self.weights["E"]), len(self.weights["P"]))
+        """Number of tokens, and largest length if there are positions; a model without E has its own `limits`."""
+        own, w = getattr(self.architecture, "limits", None), self.weights
+        return own(w) if own else (len(w["E"]), len(w["P"]) if "P" in w else None)
 
 
 def _ids(tokens: Tensor | np.ndarray | Sequence[object]) -> Int[Tensor, "B T"]:

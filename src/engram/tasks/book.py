@@ -100,14 +100,6 @@ class Book:
         s, r, _ = self.known.T
         return self._prompts(s, r, seed, step)
 
-    def oracle(self, tokens: Int[np.ndarray, "B T"]) -> Int[np.ndarray, " B"]:
-        """The right answers: what is known of the subject and the relation that stand in each prompt."""
-        s, r = (
-            np.take_along_axis(tokens, ((tokens >= low) & (tokens < high)).argmax(1)[:, None], axis=1)[:, 0] - low
-            for low, high in ((0, self.S), (self.S, self.S + self.R))
-        )
-        return self.table[s, r]
-
     def about(self, s: int, r: int, seed: int, step: int, batch: int) -> Int[np.ndarray, "B T"]:
         """Prompts that all ask for one fact, each with its own noise."""
         return self._prompts(np.full(batch, s), np.full(batch, r), seed, step)

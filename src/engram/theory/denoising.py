@@ -47,11 +47,3 @@ def floors(draws: int, seed: int, *, case: str, n: int = 16) -> Rows:
 def subspace_floor(task: Subspace) -> float:
     """(d/n) σ_0² σ_Z² / (σ_0² + σ_Z²): Bayes' error per coordinate in case 1."""
     return task.d / task.n * task.variance * task.noise / (task.variance + task.noise)
-
-
-def linear_scale(task: Subspace) -> float:
-    """αβ = 1/(σ_0² + σ_Z²) / (1 + (d+1)/L), which is best for linear attention with W_PV = αI, W_KQ = βI in case 1.
-
-    S is σ_0² times a Wishart mean on the subspace: E tr S = σ_0² d, E tr S² = σ_0⁴ d (1 + (d+1)/L).
-    """
-    return 1 / (task.variance + task.noise) / (1 + (task.d + 1) / task.L)

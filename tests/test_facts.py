@@ -188,7 +188,7 @@ def test_steps_of_the_kernel_are_those_of_torch() -> None:
     state = [row, torch.zeros_like(row), torch.zeros_like(row)]
     for start, end in ((0, 2), (2, steps)):
         together = Bags.joined(bags[start:end])
-        assert take_adam_steps(model, w, state, adam, start, together, end - start).steps == end - start
+        assert take_adam_steps(model, w, state, adam, together, range(start, end)).steps == end - start
     for name, part in unflatten(model, w, row).items():
         assert torch.allclose(part, leaves[name], atol=1e-12), name
 

@@ -14,9 +14,8 @@ from engram.laws.denoising import train_attention
 from engram.memory.hopfield import Degree, Hopfield, asynchronous, drive, energy, settle, synchronous
 from engram.specs import Check
 from engram.tasks.denoising import CASES, Clusters, Denoising, Sphere, Subspace
-from engram.theory.denoising import floors
 from engram.theory.hopfield import bit_error, crossing, dense_law, exponential_rate, retrieval_overlap
-from engram.theory.retrieval import dam_energy, gradient_step, ramsauer_constant
+from engram.theory.retrieval import dam_energy, floors, gradient_step, ramsauer_constant
 
 F64 = torch.float64
 quickly = settings(deadline=None, max_examples=25)

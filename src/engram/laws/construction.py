@@ -11,8 +11,7 @@ from torch import Tensor
 from engram.learning.fast import applies
 from engram.learning.paths import PATHS
 from engram.models import Simplified
-from engram.models.construct import plant
-from engram.models.fact_construct import Construction, construct_attention_only, construct_with_mlp
+from engram.models.construct import Construction, construct_attention_only, construct_with_mlp, plant
 from engram.tasks import Bigram
 from engram.tasks.book import Book
 from engram.tasks.facts import Facts

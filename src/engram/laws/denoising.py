@@ -9,7 +9,7 @@ from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.learning.plan import Adam
 from engram.tasks.denoising import Denoising
-from engram.theory.denoising import case_of, linear_attention, softmax_attention
+from engram.theory.retrieval import case_of, linear_attention, softmax_attention
 from engram.values import Rows, generator, law
 
 RATE, BATCH, TRAIN_SHARE = 0.01, 80, 0.8

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from engram.errors import EngramError
-from engram.learning import fast_facts
 from engram.learning.fact_search import TEST_STEP, Learned, train_on_facts
+from engram.learning.paths import choose_fact_path
 from engram.learning.plan import FreshBatch
 from engram.memory.rules import rounded
 from engram.models.factual import Factual
@@ -32,7 +32,7 @@ def best_accuracy(
 
 def _best(model: Factual, plan: FreshBatch, task: FactTask, seed: int) -> Learned:
     """One training, which ends when every test prompt is answered."""
-    path = "fast" if fast_facts.applies(model, (), "cpu") else "reference"
+    path = choose_fact_path("auto", model)
     return train_on_facts(model, plan, task, seed, 1 - 1 / (2 * plan.tests), lambda: False, path)
 
 

@@ -17,6 +17,8 @@ from engram.native import REAL, call, kernel
 from engram.tasks import Batch
 from engram.tasks.book import Bags
 
+Row = Float[Tensor, " n"]  # all trained matrices one after the other
+
 
 def applies(model: object, trained: tuple[str, ...], device: str, loss: str = "answer") -> bool:
     """Whether this path can train these matrices of this model here: not E and U, on CPU, the loss read at EOS."""
@@ -56,20 +58,18 @@ class Found:
     steps: int = 0
 
 
-def flatten(model: Factual, w: Weights) -> Float[Tensor, " n"]:
+def flatten(model: Factual, w: Weights) -> Row:
     """All trained matrices in one row, in the order of the kernel."""
     return torch.cat([w[name].flatten() for name in model.trainable])
 
 
-def unflatten(model: Factual, w: Weights, row: Float[Tensor, " n"]) -> Weights:
+def unflatten(model: Factual, w: Weights, row: Row) -> Weights:
     """The matrices in such a row, by name."""
     parts = row.split([w[name].numel() for name in model.trainable])
     return {name: part.view(w[name].shape) for name, part in zip(model.trainable, parts, strict=True)}
 
 
-def measure(
-    model: Factual, w: Weights, row: Float[Tensor, " n"], bags: Bags, learn: bool = False
-) -> tuple[Found, Float[Tensor, " n"] | None]:
+def measure(model: Factual, w: Weights, row: Row, bags: Bags, learn: bool = False) -> tuple[Found, Row | None]:
     """Loss and right answers on these prompts, and the gradient if wanted."""
     frozen, prompts = _frozen(w, bags), _prompts(bags, len(w["E"]), row.dtype)
     gradient = np.zeros_like(row.numpy()) if learn else None
@@ -78,17 +78,16 @@ def measure(
     return _found(found), None if gradient is None else torch.from_numpy(gradient)
 
 
-def take_adam_steps(
-    model: Factual, w: Weights, state: Sequence[Float[Tensor, " n"]], adam: Adam, start: int, bags: Bags, steps: int
-) -> Found:
-    """`steps` steps of Adam from step `start` on: the prompts are those of all steps, one after the other.
+def take_adam_steps(model: Factual, w: Weights, state: Sequence[Row], adam: Adam, bags: Bags, steps: range) -> Found:
+    """These steps of Adam: the prompts are those of all steps, one after the other.
 
     `state` is the row of weights and Adam's two rows of means; all three are changed.
     """
     frozen, prompts = _frozen(w, bags), _prompts(bags, len(w["E"]), state[0].dtype)
     plan, found = np.array([adam.lr, *adam.betas, adam.eps]), np.zeros(4)
     rows = [part.numpy() for part in state]
-    arrays = [_sizes(model, w, bags, steps), start, steps, plan, *frozen, *prompts, *rows, found]
+    sizes = _sizes(model, w, bags, len(steps))
+    arrays = [sizes, steps.start, len(steps), plan, *frozen, *prompts, *rows, found]
     _call("train", state[0].dtype, arrays)
     return _found(found)
 

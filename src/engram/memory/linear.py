@@ -13,7 +13,7 @@ from engram.errors import EngramError
 from engram.memory.check import check_names, check_one_of, check_plan, check_rank, check_room, check_whole_number
 from engram.memory.memory import Memory, Name
 from engram.memory.names import Names
-from engram.memory.rules import fit, hebb, rounded
+from engram.memory.rules import fit, hebb, one_step, rounded
 from engram.memory.stored import Stored, truncated
 
 Rule = Literal["hebb", "one-step", "trained", "given"]
@@ -163,13 +163,6 @@ def _right_pairs(stored: Stored) -> dict[Name, Name]:
     asked = stored.right.sum(1) > 0 if law else torch.ones_like(stored.right, dtype=torch.bool)
     best = (stored.right.argmax(1) if law else stored.right).tolist()
     return {stored.labels.rows[i]: stored.labels.columns[best[i]] for i in asked.nonzero().flatten().tolist()}
-
-
-def one_step(
-    E: Float[Tensor, "N d"], V: Float[Tensor, "N d"], U: Float[Tensor, "M d"], lr: float
-) -> Float[Tensor, "d d"]:
-    """−η ∇L(0) of the mean cross-entropy: (η/N) Σ_z (v_z − ū) e_zᵀ, where ū is the mean of all M values."""
-    return lr / len(E) * hebb(E, V - U.mean(0))
 
 
 def grid_step(memory: Linear, bits: int) -> float:

@@ -32,6 +32,11 @@ def hebb(E: Pairs, V: Pairs) -> Float[Tensor, "*problems d d"]:
     return V.mT @ E
 
 
+def one_step(E: Pairs, V: Pairs, U: Float[Tensor, "M d"], lr: float) -> Float[Tensor, "d d"]:
+    """−η ∇L(0) of the mean cross-entropy: (η/N) Σ_z (v_z − ū) e_zᵀ, where ū is the mean of all M values."""
+    return lr / len(E) * hebb(E, V - U.mean(0))
+
+
 def rounded(W: Float[Tensor, "*problems m n"], levels: int) -> Float[Tensor, "*problems m n"]:
     """W on `levels` (an even number) evenly spaced values from −max|W| to max|W|; zero is not among them."""
     step = 2 * W.abs().amax((-2, -1), keepdim=True) / (levels - 1)

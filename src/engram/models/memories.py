@@ -66,12 +66,7 @@ def induction_memories(w: Weights, task: Task, seed: int) -> list[Stored]:
 
 
 def bigram_memory(
-    keys: Float[Tensor, "N n"],
-    W: Float[Tensor, "d n"],
-    U: Float[Tensor, "N d"],
-    task: Task,
-    seed: int,
-    read: Callable[[Tensor], Tensor] | None = None,
+    keys: Tensor, W: Tensor, U: Tensor, task: Task, seed: int, read: Callable[[Tensor], Tensor] | None = None
 ) -> Stored:
     """What a feed-forward layer alone says comes next, shown a token alone."""
     marks = marks_of(task, seed)

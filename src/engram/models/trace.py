@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from engram.embeddings import Law, directions
 from engram.errors import EngramError
 
 Weights = dict[str, Tensor]
@@ -59,6 +60,14 @@ class Architecture(Protocol):
     def init(self, N: int, T: int, seed: int) -> Weights: ...
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Any: ...  # learning reads its .logits
+
+
+def draw_weights(scale: str, shapes: dict[str, tuple[int, int]], seed: int) -> Weights:
+    """Initial weights: E and P by the law of inputs, all others by that of layers; each has its own random stream."""
+    inputs: Law = "gaussian" if scale == "standard" else "gaussian/d"
+    layers: Law = "uniform/d" if scale == "standard" else "gaussian/d"
+    laws = {name: inputs if name in ("E", "P") else layers for name in shapes}
+    return {name: directions(laws[name], *shape, seed, name) for name, shape in shapes.items()}
 
 
 @dataclass(frozen=True)

@@ -164,15 +164,8 @@ class Guesses:
 
     @classmethod
     def of(cls, book: Book) -> "Guesses":
-        s, r, answers = book.known.T
-        p = book.p[s, r][:, None] * np.eye(book.answers)[answers]
-        return cls(_conditional(p, r), _conditional(p, s))
-
-
-def _conditional(p: Float[np.ndarray, "n A"], part: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n A"]:
-    joint = np.zeros((part.max() + 1, p.shape[1]))
-    np.add.at(joint, part, p)
-    return (joint / np.maximum(joint.sum(1, keepdims=True), 1e-300))[part]
+        s, r, _ = book.known.T
+        return cls(book.said[book.S + r], book.said[s])
 
 
 def losses(log_p: Float[np.ndarray, "n A"], prompts: PromptLaw, guesses: Guesses) -> dict[str, float]:

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from engram.embeddings import Law, directions
 from engram.tasks import Batch, Bigram
-from engram.theory.lemmas import lemma1_gradient, lemma2_gradient
+from engram.theory.lemmas import Matrix, Outputs, Positions, lemma1_gradient, lemma2_gradient
 from engram.values import Rows, generator, law
 
 ETA = 1.0
 
 
-def clean_step(E: Float[Tensor, "N d"], U: Float[Tensor, "M d"], f: Int[Tensor, " N"]) -> Float[Tensor, "d d"]:
+def clean_step(E: Outputs, U: Float[Tensor, "M d"], f: Int[Tensor, " N"]) -> Matrix:
     """W1 = −η∇L(0) for z uniform and y = f(z), by Lemma 1 of Birth of a Transformer."""
     N, d = E.shape
     p_joint = torch.nn.functional.one_hot(f, len(U)).to(E.dtype) / N
@@ -33,14 +33,12 @@ def one_step_scores(f: Int[Tensor, " N"], M: int) -> Float[Tensor, "N M"]:
     return ETA / len(f) * (torch.nn.functional.one_hot(f, M).to(torch.float64) - 1 / M)
 
 
-def filtered_step(E: Float[Tensor, "N d"], U: Float[Tensor, "N d"]) -> Float[Tensor, "d d"]:
+def filtered_step(E: Outputs, U: Outputs) -> Matrix:
     """Eq. 12: W1 = (η/N) Σ_k u_k (e_k − ē)ᵀ; positions cancel."""
     return ETA / len(E) * U.T @ (E - E.mean(0))
 
 
-def noisy_step(
-    E: Float[Tensor, "N d"], P: Float[Tensor, "T d"], U: Float[Tensor, "N d"]
-) -> tuple[Float[Tensor, "d d"], Float[Tensor, "N T N"]]:
+def noisy_step(E: Outputs, P: Positions, U: Outputs) -> tuple[Matrix, Float[Tensor, "N T N"]]:
     """W1 = −η∇L(0) by Lemma 2 for x = e_y + p_t, y and t uniform, and its scores u_k · W1 (e_y + p_t) at [y, t, k]."""
     (N, d), T = E.shape, len(P)
     X = (E[:, None] + P).reshape(N * T, d)
@@ -77,10 +75,7 @@ def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Rows
         for name, n in (("E", N), ("P", T), ("U", N))
     )
     W1, scores = noisy_step(E, P, U)
-    errors = {
-        "error.scores": float(exact.abs().max()),
-        "error.W1": float((W1 - filtered_step(E, U)).abs().max()),
-    }
+    errors = {"error.scores": float(exact.abs().max()), "error.W1": float((W1 - filtered_step(E, U)).abs().max())}
     for t in range(T):
         yield errors | _position(scores[:, t] * N / ETA)
 
@@ -102,9 +97,7 @@ def summed_frequencies(batch: Batch, N: int) -> tuple[Float[Tensor, "N N"], Floa
     return torch.from_numpy(is_y @ (visits / t[:, None])), torch.from_numpy(is_y.sum(axis=1))
 
 
-def class_scores(
-    V: Float[Tensor, "N d"], sums: Float[Tensor, "N N"], counts: Float[Tensor, " N"]
-) -> Float[Tensor, "N N"]:
+def class_scores(V: Outputs, sums: Float[Tensor, "N N"], counts: Float[Tensor, " N"]) -> Float[Tensor, "N N"]:
     """Row k: V_k' · (μ_k − μ) for every k', V_k' = W_V2 e_k'; NaN where y = k was never seen."""
     means = sums / counts[:, None] - sums.sum(0) / counts.sum()
     return means @ V @ V.T

@@ -1,30 +1,45 @@
-"""Softmax attention as one step of retrieval from a dense memory, and what such a memory holds with certainty.
+"""Attention as one step of retrieval from a dense memory: what such a memory holds, and how well it denoises.
 
-Ramsauer et al. (2021); Smart, Bietti and Sengupta (2025).
+Ramsauer et al. (2021); Smart, Bietti and Sengupta (2025): in-context denoising, and the least error it can reach.
 """
 
 from math import exp, log, sqrt
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from scipy.special import lambertw
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.theory.denoising import softmax_attention
+from engram.errors import EngramError, did_you_mean
+from engram.tasks.denoising import CASES, Denoising, Subspace
 from engram.values import Rows, law
 
 SHARE = 0.001  # p: the bound may fail with this probability
 F64 = torch.float64
+Matrix = Float[Tensor, "n n"]
+Queries = Float[Tensor, "B n"]
 
 
-def dam_energy(s: Float[Tensor, "B n"], X: Float[Tensor, "B L n"], alpha: float, beta: float) -> Float[Tensor, " B"]:
+def linear_attention(S: Float[Tensor, "B n n"], query: Queries, W_PV: Matrix, W_KQ: Matrix) -> Queries:
+    """W_PV S W_KQ x̃, where S = (1/L) Σ_t x_t x_tᵀ."""
+    return (S @ (query @ W_KQ.T)[:, :, None])[:, :, 0] @ W_PV.T
+
+
+def softmax_attention(X: Float[Tensor, "B L n"], query: Queries, W_PV: Matrix, W_KQ: Matrix) -> Queries:
+    """W_PV X softmax(Xᵀ W_KQ x̃), points as the rows of X: no 1/√n, no residual, the query is not a key."""
+    p = torch.softmax(X @ (query @ W_KQ.T)[:, :, None], dim=1)
+    return (p.mT @ X)[:, 0] @ W_PV.T
+
+
+def dam_energy(s: Queries, X: Float[Tensor, "B L n"], alpha: float, beta: float) -> Float[Tensor, " B"]:
     """E(s) = ‖s‖²/(2α) − (1/β) log Σ_t exp(β x_t · s)."""
     scores = beta * (X @ s[:, :, None])[:, :, 0]
     return s.square().sum(1) / (2 * alpha) - scores.logsumexp(1) / beta
 
 
-def gradient_step(s: Float[Tensor, "B n"], X: Float[Tensor, "B L n"], alpha: float, beta: float) -> Tensor:
+def gradient_step(s: Queries, X: Float[Tensor, "B L n"], alpha: float, beta: float) -> Tensor:
     """s − α ∇E(s), by autograd."""
     s = s.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(dam_energy(s, X, alpha, beta).sum(), s)
@@ -82,3 +97,25 @@ def _least_gap(xi: Float[Tensor, "N d"]) -> float:
     overlaps = xi @ xi.T
     own = overlaps.diagonal().clone()
     return float((own - overlaps.fill_diagonal_(-torch.inf).amax(1)).min())
+
+
+def case_of(case: str, n: int, L: int) -> Denoising:
+    """Case 1 (subspace), 2 (sphere) or 3 (clusters) of the paper, with its parameters."""
+    if case not in CASES:
+        raise EngramError(f"case: unknown {case!r}; {did_you_mean(case, CASES)}allowed: {', '.join(CASES)}")
+    return CASES[case].model_validate({"n": n, "L": L})
+
+
+@law("denoising.floors")
+def floors(draws: int, seed: int, *, case: str, n: int = 16) -> Rows:
+    """Squared error per coordinate of Bayes' predictor, of scaled copies of it, and of zero, over fresh prompts."""
+    task = case_of(case, n, L=1)
+    prompts = task.sample(seed, 0, draws)
+    bayes = task.bayes(prompts.query, prompts.geometry)
+    scaled = {"bayes": 1.0, "bayes × 0.9": 0.9, "bayes × 1.1": 1.1, "zero": 0.0}
+    yield {name: float(np.mean((scale * bayes - prompts.clean) ** 2)) for name, scale in scaled.items()}
+
+
+def subspace_floor(task: Subspace) -> float:
+    """(d/n) σ_0² σ_Z² / (σ_0² + σ_Z²): Bayes' error per coordinate in case 1."""
+    return task.d / task.n * task.variance * task.noise / (task.variance + task.noise)

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from engram.errors import EngramError
 from engram.learning.reference import Measured, read_groups, summary
-from engram.models import Simplified, Weights
-from engram.models.trace import Architecture
+from engram.models import Architecture, Simplified, Weights
 from engram.native import REAL, call, kernel
 from engram.tasks import Batch
 

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.models import Weights
-from engram.models.trace import Architecture
+from engram.models import Architecture, Weights
 from engram.tasks import Batch
 
 # on CPU, T×T maps of 8 sequences stay in cache: 1.7× faster

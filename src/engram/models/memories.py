@@ -21,8 +21,7 @@ from torch import Tensor
 
 from engram.memory.stored import Labels, Stored
 from engram.models.trace import Architecture, Head, Weights
-from engram.tasks import Task
-from engram.tasks.batch import marks_of
+from engram.tasks.batch import Task, marks_of
 
 EARLY = 64  # "t < 64": the position memory restricted to the first 64 positions
 

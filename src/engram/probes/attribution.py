@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engram.models import Trace, Weights
-from engram.models.trace import Architecture
+from engram.models import Architecture, Trace, Weights
 from engram.probes.edges import share, successor_edges
 from engram.probes.probe import END_SEQUENCES, InductionProbe, Look, tensor_of
 from engram.tasks import Batch, Bigram

@@ -8,9 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engram.models import Trace, Transformer, Weights
+from engram.models import Architecture, Head, Trace, Transformer, Weights
 from engram.models.memories import two_layers
-from engram.models.trace import Architecture, Head
 from engram.models.transformer import Blocked
 from engram.probes.probe import END_SEQUENCES, InductionProbe, Look, Probe
 from engram.tasks import Batch, Task

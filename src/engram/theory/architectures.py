@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.memory.rules import factors, hebb, recalled, thresholded
-from engram.theory.overlaps import chunks, problems
+from engram.theory.overlaps import chunks, doublings, problems
 from engram.values import Rows, law
 
 
@@ -95,12 +95,10 @@ def maximal_updates(draws: int, seed: int, smallest: int = 32, largest: int = 10
 
     `relative` is ‖ΔW‖/‖W0‖ in Frobenius norm: the update is small as a matrix, not in what it does to u_j.
     """
-    d = smallest
-    while d <= largest:
+    for d in doublings(smallest, largest):
         found = torch.tensor([_update(d, n, seed, f"updates.{d}.{i}") for i in range(draws)], dtype=torch.float64)
         norms = found.mean(0).sqrt().tolist()
         yield {"d": float(d)} | dict(zip(("W0 u", "ΔW u", "relative"), norms, strict=True))
-        d *= 2
 
 
 def _update(d: int, n: int, seed: int, name: str) -> list[float]:

@@ -61,17 +61,14 @@ def apart(book: Book) -> PromptLaw:
     length, S, R = book.T - 3, book.S, book.R
     if comb(book.noise + length - 1, length) * len(book.known) > MOST_BAGS:
         raise EngramError("noise: there are too many bags to enumerate; use fewer noise tokens, or shorter prompts")
-    bags = np.array([np.bincount(bag, minlength=book.noise) for bag in _bags(book.noise, length)])
+    every = combinations_with_replacement(range(book.noise), length)
+    bags = np.array([np.bincount(bag, minlength=book.noise) for bag in every])
     ways = np.array([factorial(length) / prod(factorial(int(n)) for n in bag) for bag in bags]) / book.noise**length
     s, r, answers = (np.repeat(part, len(bags)) for part in book.known.T)
     counts, rows = np.zeros((len(s), book.N)), np.arange(len(s))
     counts[rows, s] = counts[rows, S + r] = counts[:, -1] = 1
     counts[:, S + R : -1] = np.tile(bags, (len(book.known), 1))
     return PromptLaw(counts, answers, book.p[s, r] * np.tile(ways, len(book.known)), np.ones(book.N), book.answers)
-
-
-def _bags(noise: int, length: int) -> Iterator[list[int]]:
-    return (list(bag) for bag in combinations_with_replacement(range(noise), length))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,11 @@ def chunks(draws: int, entries: int) -> Iterator[int]:
         yield min(most, draws - begun)
 
 
+def doublings(least: int, most: int) -> Iterator[int]:
+    """least, 2·least, 4·least, … up to `most`."""
+    return (least << i for i in range((most // least).bit_length()))
+
+
 def overlaps(n: int, d: int, seed: int, name: str) -> dict[str, Float[Tensor, " n"]]:
     """n draws of each quantity of OVERLAPS."""
     u, v, x = problems("gaussian/d", 3, n, d, seed, f"{name}.u")

@@ -10,7 +10,7 @@ from engram.errors import EngramError
 from engram.memory.rules import hebb, rounded
 from engram.theory.bounds import permutation_bits
 from engram.theory.capacity import linear_trained_capacity
-from engram.theory.overlaps import ENTRIES_AT_ONCE, problems
+from engram.theory.overlaps import ENTRIES_AT_ONCE, doublings, problems
 from engram.values import Rows, law
 
 Embeddings = Float[Tensor, "problems N d"]
@@ -55,8 +55,7 @@ def bits_needed(draws: int, seed: int, smallest: int = 16, largest: int = 256, l
     At least `draws` pairs are tested at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
     `certified` log2 of those that move no margin by more than 1/2, mean over problems.
     """
-    d = smallest
-    while d <= largest:
+    for d in doublings(smallest, largest):
         N = round(load * d**2)
         E, U = _embeddings(ceil(draws / N), N, d, seed, f"precision.{d}")
         W = hebb(E, U)
@@ -67,7 +66,6 @@ def bits_needed(draws: int, seed: int, smallest: int = 16, largest: int = 256, l
             "certified": log2(certified_levels(E, U, W)),
         }
         yield found | {f"recall.{b}": share_recalled(E, U, rounded(W, 2**b)) for b in range(1, 7)}
-        d *= 2
 
 
 @law("precision.hebb_efficiency")

@@ -14,6 +14,7 @@ from torch import Tensor
 from engram.embeddings import directions
 from engram.errors import EngramError, did_you_mean
 from engram.tasks.denoising import CASES, Denoising, Subspace
+from engram.theory.overlaps import doublings
 from engram.values import Rows, law
 
 SHARE = 0.001  # p: the bound may fail with this probability
@@ -85,12 +86,11 @@ def separation(draws: int, seed: int, *, d: int = 20, K: float = 3.0, beta: floa
     Well separated: ‖ξ_i‖² − max_j ξ_i · ξ_j ≥ 2/(βN) + (1/β) ln(2(N−1)NβM²) for all i.
     """
     bound = next(ramsauer_bound(1, seed, d=d, K=K, beta=beta))["N"]
-    M, N = K * sqrt(d - 1), int(bound)
-    while most >= N:
+    M = K * sqrt(d - 1)
+    for N in doublings(int(bound), most):
         enough = 2 / (beta * N) + log(2 * (N - 1) * N * beta * M * M) / beta
         gaps = [_least_gap(M * directions("sphere", N, d, seed, f"sphere.{k}", F64)) for k in range(draws)]
         yield {"N": float(N), "separated": sum(gap >= enough for gap in gaps) / draws}
-        N *= 2
 
 
 def _least_gap(xi: Float[Tensor, "N d"]) -> float:

@@ -23,6 +23,10 @@ def is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_size(d: object, seed: object, least: int = 1) -> None:
     """The two numbers that every memory is made from."""
     check_whole_number("d", d, least)
@@ -36,7 +40,7 @@ def check_rank(field: str, rank: int, d: int) -> None:
 
 
 def check_finite(field: str, value: Any, above: float = -inf) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not above < value < inf:
+    if not (is_real(value) and above < value < inf):
         allowed = "a finite number" if above == -inf else f"a finite number above {above:g}"
         raise EngramError(f"{field}: must be {allowed}; got {shown(value)}")
 

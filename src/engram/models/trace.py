@@ -66,7 +66,7 @@ def draw_weights(scale: str, shapes: dict[str, tuple[int, int]], seed: int) -> W
     """Initial weights: E and P by the law of inputs, all others by that of layers; each has its own random stream."""
     inputs: Law = "gaussian" if scale == "standard" else "gaussian/d"
     layers: Law = "uniform/d" if scale == "standard" else "gaussian/d"
-    laws = {name: inputs if name in ("E", "P") else layers for name in shapes}
+    laws: dict[str, Law] = {name: inputs if name in ("E", "P") else layers for name in shapes}
     return {name: directions(laws[name], *shape, seed, name) for name, shape in shapes.items()}
 
 

@@ -191,10 +191,8 @@ def attention_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> 
 def attention_closed_forms(draws: int, seed: int, A: int = 5, T: int = 4, N: int = 6, d: int = 5) -> Rows:
     """The largest difference of an entry between each closed form and autograd; one row per random problem."""
     for index in range(draws):
-        v = attention_problem(A, T, N, d, seed, index)
-        fourth = tuple(v[name] for name in ("X", "Z", "U", "Phi2"))
-        fifth = tuple(v[name] for name in ("X", "P", "U", "Phi1", "Phi2", "W2"))
-        zero, p = torch.zeros_like(v["W2"]), v["p_joint"]
+        X, Z, P, U, p, Phi1, Phi2, W2 = attention_problem(A, T, N, d, seed, index).values()
+        zero, fourth, fifth = torch.zeros_like(W2), (X, Z, U, Phi2), (X, P, U, Phi1, Phi2, W2)
         yield {
             "lemma4": _error(lemma4_gradient(*fourth, p), differentiate(second_layer, zero, p, *fourth)),
             "lemma5": _error(lemma5_gradient(*fifth, p), differentiate(both_layers, zero, p, *fifth)),

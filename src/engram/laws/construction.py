@@ -38,8 +38,7 @@ def _outcome(built: Construction, book: Book, seed: int) -> dict[str, float]:
 def of_attention(draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int) -> Rows:
     """One row per draw: accuracy over all facts; mean and spread of the scores by the number of sets an answer lies in;
     and how often a filter score lies on the wrong side of ¼ or ¾."""
-    for draw in range(draws):
-        own = seed + (draw << 32)
+    for own in (seed + (draw << 32) for draw in range(draws)):
         book = Facts(S=S, R=R, D=D).book(own)
         built = construct_attention_only(book, d, d_h, members, own)
         row = _outcome(built, book, own)
@@ -63,8 +62,7 @@ def histogram(draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, m
 @law("learning.fact_construction.of_mlp")
 def of_mlp(draws: int, seed: int, S: int, R: int, D: int, d: int, d_h: int, members: int, m: int) -> Rows:
     """One row per draw: accuracy over all facts, and parameters per fact."""
-    for draw in range(draws):
-        own = seed + (draw << 32)
+    for own in (seed + (draw << 32) for draw in range(draws)):
         book = Facts(S=S, R=R, D=D).book(own)
         yield _outcome(construct_with_mlp(book, d, d_h, members, m, own), book, own)
 

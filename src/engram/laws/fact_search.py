@@ -49,8 +49,7 @@ def fact_efficiency(
     """
     task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.003, 0.01), steps=steps, check_every=min(128, steps))
     model = Factual(d=d, heads=heads, d_h=d_h, m=m, answers=task.answers)
-    for draw in range(draws):
-        own = seed + (draw << 32)
+    for own in (seed + (draw << 32) for draw in range(draws)):
         found, tokens = _best(model, plan, task, own), torch.from_numpy(task.book(own).every(own, TEST_STEP + 1))
         answers = torch.from_numpy(task.book(own).known[:, 2])
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.memory.rules import factors, hebb, recalled, thresholded
-from engram.theory.overlaps import chunks, doublings, problems
+from engram.theory.margins import chunks, doublings, problems
 from engram.values import Rows, law
 
 
@@ -45,11 +45,6 @@ def threshold_bias(X: Float[Tensor, "n d"]) -> float:
     return float((X @ X.T).fill_diagonal_(-torch.inf).max())
 
 
-def least_squares(X: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
-    """argmin_W Σ_i ‖W x_i − v_i‖²."""
-    return (torch.linalg.pinv(X) @ V).T
-
-
 def share_nearest(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> float:
     """The share of answers whose largest inner product with a row of V is with their own."""
     return recalled(answers, V, torch.arange(len(V)))
@@ -79,7 +74,7 @@ def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Rows:
         first, second = torch.triu_indices(names, names, offset=1)
         X = torch.nn.functional.normalize(E[first] + E[second], dim=1)
         V = directions("sphere", len(X), d, seed, f"sets.V.{i}", torch.float64)
-        fitted, b = X @ least_squares(X, V).T, threshold_bias(X)
+        fitted, b = X @ (torch.linalg.pinv(X) @ V), threshold_bias(X)  # Σ_i ‖W x_i − v_i‖² is least
         yield {
             "threshold": share_nearest(thresholded(X @ X.T, V, b), V),
             "hebb": share_nearest(X @ hebb(X, V).T, V),

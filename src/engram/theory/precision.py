@@ -10,7 +10,7 @@ from engram.errors import EngramError
 from engram.memory.rules import hebb, rounded
 from engram.theory.bounds import permutation_bits
 from engram.theory.capacity import linear_trained_capacity
-from engram.theory.overlaps import ENTRIES_AT_ONCE, doublings, problems
+from engram.theory.margins import ENTRIES_AT_ONCE, doublings, problems
 from engram.values import Rows, law
 
 Embeddings = Float[Tensor, "problems N d"]

@@ -14,7 +14,7 @@ from torch import Tensor
 from engram.embeddings import directions
 from engram.errors import EngramError, did_you_mean
 from engram.tasks.denoising import CASES, Denoising, Subspace
-from engram.theory.overlaps import doublings
+from engram.theory.margins import doublings
 from engram.values import Rows, law
 
 SHARE = 0.001  # p: the bound may fail with this probability

@@ -41,14 +41,14 @@ def baseline_gflop() -> float:
 
 def ours() -> Callable[[], None]:
     """Some steps together, as a search takes them."""
-    w, count = MODEL.init(TASK.N, TASK.T, 0), iter(range(10**9))
+    w, firsts = MODEL.init(TASK.N, TASK.T, 0), iter(range(0, 10**9, TOGETHER))
     row = flatten(MODEL, w)
     state = [row, torch.zeros_like(row), torch.zeros_like(row)]
 
     def some_steps() -> None:
-        numbers = [next(count) for _ in range(TOGETHER)]
-        bags = Bags.joined([TASK.bags(0, step, BATCH) for step in numbers])
-        take_adam_steps(MODEL, w, state, ADAM, numbers[0], bags, TOGETHER)
+        first = next(firsts)
+        steps = range(first, first + TOGETHER)
+        take_adam_steps(MODEL, w, state, ADAM, Bags.joined([TASK.bags(0, step, BATCH) for step in steps]), steps)
 
     return some_steps
 

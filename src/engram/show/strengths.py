@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.probes.diagonals import strengths
+from engram.probes.recall import strengths
 from engram.records import Record
 from engram.show.curves import describe, headline
 from engram.show.memories import draw_maps

@@ -7,7 +7,7 @@ without layer norms that diverged for two of four first seeds.)
 What one layer can do. It sees the current token and a weighted bag of the tokens so far, not which token followed
 which. The outputs of triggers stand out in the bag, so it guesses a token that is more frequent than others explain.
 Two such guesses from exact counts, and the best predictor of all, are levels beside the measurement
-(engram.theory.predictors). With random triggers even the best stays below 1, because a token seen before need not be
+(engram.theory.bigram). With random triggers even the best stays below 1, because a token seen before need not be
 a trigger: 0.976 at T=128, 0.987 at the paper's T=256. `birth.two-layers-near-ceiling` requires the same share of it as
 the paper's 95 %.
 

@@ -18,7 +18,7 @@ import numpy as np
 from engram.claims import Measure
 from engram.claims.experiment import Label, Runs, Scale
 from engram.experiments.facts import stages_plan
-from engram.models.fact_heads import LinearHead
+from engram.models.factual import LinearHead
 from engram.records.files import Row
 from engram.specs import Check, Train
 from engram.tasks.facts import Facts

@@ -15,7 +15,7 @@ from typing import Any
 from engram.claims import Measure
 from engram.claims.experiment import Runs, Scale
 from engram.experiments.facts import stages_plan
-from engram.models.fact_heads import SoftmaxHead
+from engram.models.factual import SoftmaxHead
 from engram.records import Record
 from engram.specs import Train
 from engram.tasks.facts import Facts

@@ -18,7 +18,7 @@ from engram.experiments.memory import checks
 from engram.records.files import Row
 from engram.specs import Check
 from engram.tasks.denoising import Subspace
-from engram.theory.denoising import subspace_floor
+from engram.theory.retrieval import subspace_floor
 
 TIMES = "quick 20 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 3 and its published code"

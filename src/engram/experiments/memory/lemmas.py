@@ -15,7 +15,7 @@ from engram.claims.experiment import Runs, Scale
 from engram.experiments.memory import checks, means, worst
 from engram.records import Record
 from engram.specs import Check
-from engram.theory.overlaps import OVERLAPS, printed_variance
+from engram.theory.margins import OVERLAPS, printed_variance
 
 TIMES = "quick 7 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Appendix A; Lemmas 1 and 2; Eq. 6 and 38"

@@ -21,7 +21,7 @@ import numpy as np
 from engram.claims import Measure
 from engram.claims.experiment import Label, Runs, Scale
 from engram.claims.readings import capacity
-from engram.models.one_head import OneHead
+from engram.models.stores import OneHead
 from engram.records import Record
 from engram.specs import Check, Search
 from engram.tasks.planted import PlantedToken

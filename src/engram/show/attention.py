@@ -26,8 +26,7 @@ def attention_maps(record: Record, step: int | None = None, length: int = 44) ->
     """Attention of both layers of one training, all heads together."""
     fig = Figure(figsize=(12.4, 6.6))
     draw_layers(fig, record, "", step, length)
-    headline(fig, BOXES)
-    return fig
+    return headline(fig, BOXES)
 
 
 def draw_layers(fig: FigureBase, record: Record, name: str, step: int | None = None, length: int = 36) -> None:
@@ -84,6 +83,7 @@ def _label_tokens(ax: Axes, marks: Sequence[str], size: float) -> None:
     ax.set_xticks(range(len(marks)), marks, fontsize=size)
     ax.set_yticks(range(len(marks)), marks, fontsize=size)
     ax.tick_params(length=0)
+    ax.grid(visible=False)
 
 
 def _pairs(edges: Edges) -> list[list[int]]:

@@ -10,31 +10,47 @@ from matplotlib.figure import Figure
 from engram.probes.columns import memories
 from engram.records import Record
 from engram.show.curves import describe, headline, seed_curves
-from engram.show.style import COLOURS, CYCLE, INK, MUTED, house_style
+from engram.show.panels import finished, panels
+from engram.show.style import COLOURS, CYCLE, INK, MUTED, REFERENCE, house_style
 
+PARTS = {
+    "embedding": "residual",
+    "head1": "layer 1",
+    "head2": "induction head, directly",
+    "W_F.embedding": "W_F from the current token",
+    "W_F.head1": "W_F from layer 1",
+    "W_F.head2": "W_F from the induction head",
+}
 Runs = Mapping[Any, list[Record]]  # by label, which names the kind of training
 
 
 @house_style()
 def schedules(runs: Runs) -> Figure:
     """Fig. 3: a column for each schedule, accuracy above, recalls below; a line where the frozen matrices thaw."""
-    fig, axes = _columns(runs, height_ratios=(1, 1.3))
+    axes = panels(3.1 * len(runs), 5.4, 2, len(runs), sharex=True, sharey="row", squeeze=False, height_ratios=(1, 1.3))
     for (name, same), top, bottom in zip(runs.items(), *axes, strict=True):
-        seed_curves(top, same, "accuracy.in_context", INK, "in-context accuracy")
+        draw_accuracy(top, same)
         draw_recalls(bottom, same)
         top.set_title(name if name == "joint" else f"{name} until {_thaw(same[0])}")
-        for ax in (top, bottom):
-            ax.axvline(_thaw(same[0]), color=MUTED, ls=":", lw=1.2) if _thaw(same[0]) else None
-        bottom.set_xlabel("training step")
-    axes[0][0].set_ylabel("in-context accuracy")
-    axes[1][0].set_ylabel("recall")
-    fig.legend(*axes[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
-    headline(fig, f"Learning the induction head alone; dotted: the frozen matrices begin to move. {of_all(runs)}")
-    return fig
+        for ax in (top, bottom) if _thaw(same[0]) else ():
+            ax.axvline(_thaw(same[0]), **REFERENCE)
+        bottom.set(xlabel="training step", xlim=(0, same[0].train.steps))
+    axes[0, 0].set_ylabel("in-context accuracy")
+    axes[1, 0].set_ylabel("recall")
+    fig = axes[0, 0].figure
+    fig.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return headline(
+        fig, f"Learning the induction head alone; dotted: the frozen matrices begin to move. {of_all(runs)}"
+    )
 
 
 def _thaw(record: Record) -> int:
     return max(record.train.plan.frozen_until.values(), default=0)
+
+
+def draw_accuracy(ax: Axes, records: Sequence[Record]) -> None:
+    seed_curves(ax, records, "accuracy.in_context", INK, "in-context accuracy")
+    ax.set_ylim(0, 1.02)
 
 
 def draw_recalls(ax: Axes, records: Sequence[Record]) -> None:
@@ -48,21 +64,17 @@ def draw_recalls(ax: Axes, records: Sequence[Record]) -> None:
 @house_style()
 def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
     """Fig. 4 left: loss in context (solid) and global (dashed) for each law of the data; dotted: the global floor."""
-    fig = Figure(figsize=(8.2, 4.8))
-    ax = fig.subplots()
+    ax = panels(8.2, 4.8)
     for (name, same), colour in zip(runs.items(), CYCLE, strict=False):
         seed_curves(ax, same, "loss.in_context", colour, name)
         seed_curves(ax, same, "loss.global", colour, "_", ls="--")
         ax.axhline(floors[name], color=colour, ls=":", lw=0.8, alpha=0.8)
-    spec = next(iter(runs.values()))[0].train
     ax.plot([], [], color=MUTED, ls="--", label="global loss")
     ax.plot([], [], color=MUTED, ls=":", label="floor of the global loss")
+    spec = next(iter(runs.values()))[0].train
     ax.set(xlabel="training step", ylabel="loss (nats)", xlim=(0, spec.steps), ylim=(0, 6))
     ax.set_title("Loss in context (solid) and global (dashed)")
-    ax.grid(axis="y")
-    ax.legend(fontsize=8.5, ncols=2)
-    headline(fig, of_all(runs))
-    return fig
+    return headline(finished(ax, ncols=2), of_all(runs))
 
 
 @house_style()
@@ -70,50 +82,76 @@ def memories_by_kind(runs: Runs, title: str) -> Figure:
     """Figs. 5 and 6: one panel per memory, one line per kind of training."""
     recalled = {memory.name: memory.title for memory in memories(next(iter(runs.values()))[0].columns)}
     columns = recalled | {"kl.W_F": "W_F: KL to the bigram"}
-    fig = Figure(figsize=(3.0 * len(columns), 3.9))
-    axes = fig.subplots(1, len(columns), sharex=True)
+    axes = panels(3.0 * len(columns), 3.9, 1, len(columns), sharex=True)
     for ax, (column, name) in zip(axes, columns.items(), strict=True):
         for (kind, same), colour in zip(runs.items(), CYCLE, strict=False):
             if not np.isnan(same[0].column(column)[-1]):  # a single fixed trigger has nothing to compete with
                 seed_curves(ax, same, column, colour, kind)
-        ax.set(title=name, xlabel="training step")
-        ax.set_ylim(*((0, 2.6) if column == "kl.W_F" else (0, 1.02)))
-        ax.grid(axis="y")
+        ax.set(title=name, xlabel="training step", ylim=(0, 2.6 if column == "kl.W_F" else 1.02))
     axes[0].set_ylabel("recall")
     axes[-1].set_ylabel("nats")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(runs), fontsize=8.5)
-    headline(fig, f"{title}. {of_all(runs)}")
-    return fig
+    fig = axes[0].figure
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(runs))
+    return headline(fig, f"{title}. {of_all(runs)}")
 
 
 @house_style()
 def transfer(runs: Runs) -> Figure:
     """Fig. 4 center: in-context accuracy on unseen sequences; colour says the training, line style the test."""
-    fig = Figure(figsize=(7.2, 4.6))
-    ax = fig.subplots()
+    ax = panels(7.2, 4.6)
     for (trained, same), colour in zip(runs.items(), CYCLE, strict=False):
         for tested, style in {"uniform": "-", "bigram": "--"}.items():
             column = f"test.{tested}.accuracy.in_context"
             seed_curves(ax, same, column, colour, f"trained on {trained}, tested on {tested}", ls=style)
-    ax.set(
-        xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.02), title="Outputs of training and of testing"
-    )
-    ax.grid(axis="y")
-    ax.legend(fontsize=9, loc="lower right")
-    headline(fig, of_all(runs))
-    return fig
-
-
-def _columns(runs: Runs, height_ratios: tuple[float, float]) -> tuple[Figure, list[list[Axes]]]:
-    fig = Figure(figsize=(3.1 * len(runs), 5.4))
-    axes = fig.subplots(2, len(runs), sharex=True, sharey="row", squeeze=False, height_ratios=height_ratios)
-    for ax in axes.flat:
-        ax.grid(axis="y")
-        ax.set_xlim(0, next(iter(runs.values()))[0].train.steps)
-    axes[0, 0].set_ylim(0, 1.02)
-    return fig, axes.tolist()
+    ax.set(xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.02))
+    ax.set_title("Outputs of training and of testing")
+    return headline(finished(ax, loc="lower right"), of_all(runs))
 
 
 def of_all(runs: Runs) -> str:
     """What trainings of every kind share."""
     return describe([record for same in runs.values() for record in same])
+
+
+@house_style()
+def probes_and_shares(records: Sequence[Record]) -> Figure:
+    """Fig. 4 right: accuracy and probes over training, and where the right answers of the trained model come from."""
+    fig = Figure(figsize=(12.4, 6.0))
+    axes = fig.subplot_mosaic("as;ms", width_ratios=(1.5, 1), height_ratios=(1, 1.6))
+    draw_accuracy(axes["a"], records)
+    axes["a"].set_ylabel("in-context accuracy")
+    _memories(fig, axes["m"], records)
+    _shares(axes["s"], records)
+    for ax in (axes["a"], axes["m"]):
+        ax.set_xlim(0, records[0].train.steps)
+    return headline(fig, describe(records))
+
+
+def _memories(fig: Figure, ax: Axes, records: Sequence[Record]) -> None:
+    """Recalls on the left axis, the KL of W_F on the right one."""
+    draw_recalls(ax, records)
+    ax.set(xlabel="training step", ylabel="recall", title="Memories and W_F")
+    right = ax.twinx()
+    seed_curves(right, records, "kl.W_F", CYCLE[4], "W_F (right axis)")
+    right.set(ylabel="KL(π_b ‖ W_F) in nats", ylim=(0, 2.5))
+    right.spines["right"].set_visible(True)
+    right.grid(visible=False)
+    named = [line for side in (ax, right) for line in side.get_legend_handles_labels()[0]]
+    fig.legend(handles=named, loc="outside lower left", ncols=len(named))
+
+
+def _shares(ax: Axes, records: Sequence[Record]) -> None:
+    """How much each part adds to the lead of the right answer, in context and at global positions; one dot per seed."""
+    y = np.arange(len(PARTS))[::-1]
+    for i, (group, words) in enumerate({"in_context": "in context", "global": "global"}.items()):
+        found = np.array([[record.last(f"attribution.{group}.{part}") for part in PARTS] for record in records])
+        at = y - 0.36 * (i - 0.5)
+        ax.barh(at, found.mean(axis=0), height=0.34, color=CYCLE[i], alpha=0.4, label=words)
+        for values in found:
+            ax.plot(values, at, "o", ms=3, color=CYCLE[i])
+    ax.set_yticks(y, list(PARTS.values()))
+    ax.set(xlabel="logit of the right answer above the mean (nats)", title="Where right answers come from")
+    ax.axvline(0, color=MUTED, lw=0.8)
+    ax.grid(visible=False)
+    ax.grid(axis="x")
+    ax.legend(loc="upper right")

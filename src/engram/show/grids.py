@@ -8,6 +8,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from engram.show.panels import panels
 from engram.show.style import INK, house_style
 
 Size = tuple[int, int]
@@ -26,6 +27,7 @@ def draw_grid(ax: Axes, cells: Mapping[Size, float], xlabel: str, ylabel: str) -
     ax.set_xticks(range(len(xs)), [str(x) for x in xs], fontsize=8.5)
     ax.set_yticks(range(len(ys)), [str(y) for y in ys], fontsize=8.5)
     ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.grid(visible=False)
 
 
 def _means(cells: Mapping[Size, Sequence[Mapping[str, float]]], column: str) -> dict[Size, float]:
@@ -38,8 +40,7 @@ def recall_maps(
     lengths: Mapping[str, Mapping[Size, Sequence[Mapping[str, float]]]],
 ) -> Figure:
     """Above, recall of each memory over width and samples; below, what step 2 wrote over tokens and length."""
-    fig = Figure(figsize=(13.2, 6.6))
-    above, below = fig.subplots(2, 4)
+    above, below = panels(13.2, 6.6, 2, 4)
     for ax, (title, column) in zip(above, MEMORIES.items(), strict=True):
         draw_grid(ax, _means(widths, column), "width d", "sequences n")
         ax.set_title(title)
@@ -47,6 +48,7 @@ def recall_maps(
     for ax, (kind, column) in zip(below, shown, strict=True):
         draw_grid(ax, _means(lengths[kind], column), "tokens N", "length T")
         ax.set_title(f"{'W_K2 recalled' if 'recall' in column else 'positive diagonal of W_K2'}\n{kind}", fontsize=9)
+    fig = above[0].figure
     shades = ScalarMappable(Normalize(0, 1), SHADES)
     fig.colorbar(shades, ax=fig.axes, label="share, mean over seeds", shrink=0.6, pad=0.01)
     return fig

@@ -9,9 +9,10 @@ from matplotlib.ticker import MaxNLocator
 
 from engram.records import Record
 from engram.show.attention import BOXES, draw_heads, draw_layers
-from engram.show.birth import Runs, draw_recalls, of_all
+from engram.show.birth import Runs, draw_accuracy, draw_recalls, of_all
 from engram.show.curves import describe, headline, seed_curves
-from engram.show.style import CYCLE, INK, MUTED, house_style
+from engram.show.panels import finished, panels
+from engram.show.style import CYCLE, MUTED, house_style
 
 LEVELS = {
     "ceiling": "best predictor",
@@ -30,8 +31,7 @@ def one_and_two_layers(runs: Runs, levels: dict[str, dict[str, float]]) -> Figur
     draw_accuracies(list(parts[0].subplots(1, len(levels))), runs, levels)
     for part, (kind, record) in zip(parts[1:], maps.items(), strict=True):
         draw_layers(part, record, f"{kind} triggers. ")
-    headline(fig, f"{of_all(runs)}. {BOXES if maps else ''}")
-    return fig
+    return headline(fig, f"{of_all(runs)}. {BOXES if maps else ''}")
 
 
 def draw_accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str, float]]) -> None:
@@ -43,29 +43,21 @@ def draw_accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str
             value = levels[kind][name]
             ax.axhline(value, color=MUTED, ls=style, lw=1, label=f"{words}: {value:.2f}")
         ax.set(title=f"{kind} triggers", xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.03))
-        ax.grid(axis="y")
-        ax.legend(fontsize=8, loc="lower right")
+        ax.legend(loc="lower right")
 
 
 @house_style()
 def everything_trained(records: Sequence[Record]) -> Figure:
     """Fig. 10: losses, accuracy and recalls of a model in which everything moves."""
-    fig = Figure(figsize=(12.4, 3.9))
-    losses, accuracy, memories = fig.subplots(1, 3)
+    losses, accuracy, memories = panels(12.4, 3.9, 1, 3)
     seed_curves(losses, records, "loss.in_context", CYCLE[0], "in context")
     seed_curves(losses, records, "loss.global", CYCLE[1], "global")
-    losses.set(ylabel="loss (nats)", ylim=(0, None), title="Loss")
-    seed_curves(accuracy, records, "accuracy.in_context", INK, "in-context accuracy")
-    accuracy.set(ylabel="in-context accuracy", ylim=(0, 1.02), title="Accuracy")
+    losses.set(xlabel="training step", ylabel="loss (nats)", ylim=(0, None), title="Loss")
+    draw_accuracy(accuracy, records)
+    accuracy.set(xlabel="training step", ylabel="in-context accuracy", title="Accuracy")
     draw_recalls(memories, records)
-    memories.set(ylabel="recall", title="Memories")
-    for ax in (losses, accuracy, memories):
-        ax.set_xlabel("training step")
-        ax.grid(axis="y")
-    for ax in (losses, memories):
-        ax.legend(fontsize=8.5)
-    headline(fig, describe(records))
-    return fig
+    memories.set(xlabel="training step", ylabel="recall", title="Memories")
+    return headline(finished(losses, memories), describe(records))
 
 
 @house_style()
@@ -77,8 +69,7 @@ def head_figure(records: Sequence[Record], effects: dict[str, list[list[float]]]
     effect_bars(parts[0].subplots(), effects, "What blocking the circuit's edges of one head costs")
     if shown:
         draw_heads(parts[1], shown, _titles(effects, records.index(shown)))
-    headline(fig, f"{describe(records)}. {BOXES if shown else ''}")
-    return fig
+    return headline(fig, f"{describe(records)}. {BOXES if shown else ''}")
 
 
 def _titles(effects: dict[str, list[list[float]]], seed: int) -> dict[tuple[int, int], str]:
@@ -101,5 +92,4 @@ def effect_bars(ax: Axes, effects: dict[str, list[list[float]]], title: str) -> 
             ax.plot(x, values, "o", ms=4, color=CYCLE[i])
     ax.set(title=title, xlabel="head, in the order of its effect in each seed", ylabel="nats of loss in context")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid(axis="y")
-    ax.legend(fontsize=8.5)
+    ax.legend()

@@ -26,7 +26,7 @@ GOES_WITH = {"W_O2": "frequency", "W_K2": "frequency", "W_K1": "position"}  # th
 def memory_maps(record: Record, step: int | None = None) -> Figure:
     """Every memory of a model in its association basis, as in Fig. 7: one that recalls is a bright diagonal."""
     memories = record.memories(step)
-    axes = panels(4.15 * len(memories), 4.3, 1, len(memories), squeeze=False)[0]
+    axes = panels(4.15 * len(memories), 4.3, 1, len(memories), squeeze=False)[0].tolist()
     draw_maps(axes, memories)
     at = record.snapshot_steps[-1] if step is None else step
     return headline(axes[0].figure, f"Scores of every question (row) with every answer (column) at step {at}")
@@ -71,13 +71,13 @@ def strengths_and_maps(records: Sequence[Record]) -> Figure:
     """Maps and diagonals of the first training that keeps its weights; correlations of all."""
     shown = next((record for record in records if record.snapshot_steps), None)
     heights = [1.5, 1, 1] if shown else [1]
-    rows = panels(12.4, 8.6 if shown else 3.9, len(heights), 3, height_ratios=heights, squeeze=False)
+    rows = panels(12.4, 8.6 if shown else 3.9, len(heights), 3, height_ratios=heights, squeeze=False).tolist()
     if shown:
         draw_maps(rows[0], [memory for memory in shown.memories() if memory.has_answers])
         _diagonals(rows[1], shown)
     _correlations(rows[-1], records)
     about = "Every question (row) with every answer (column), and how strong the right answers are"
-    return headline(rows[0, 0].figure, f"{about}. {describe(records)}")
+    return headline(rows[0][0].figure, f"{about}. {describe(records)}")
 
 
 def _diagonals(axes: Sequence[Axes], record: Record) -> None:

@@ -1,7 +1,5 @@
 """Attention over a readable sequence, as in Figs. 2 and 11; boxes mark where an induction head would look."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
@@ -73,17 +71,13 @@ class Readable:
     ) -> AxesImage:
         for (t, s), colour in boxes.items():
             ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec=colour, lw=0.8, alpha=0.9))
-        _label_tokens(ax, self.marks, size=size)
+        ax.set_xticks(range(len(self.marks)), self.marks, fontsize=size)
+        ax.set_yticks(range(len(self.marks)), self.marks, fontsize=size)
+        ax.tick_params(length=0)
+        ax.grid(visible=False)
         ax.set(title=title, xlabel="attends to", ylabel="current token")
         seen = np.tri(len(pattern), dtype=bool)
         return ax.imshow(np.where(seen, pattern, np.nan), cmap="Blues", vmin=0, vmax=1)
-
-
-def _label_tokens(ax: Axes, marks: Sequence[str], size: float) -> None:
-    ax.set_xticks(range(len(marks)), marks, fontsize=size)
-    ax.set_yticks(range(len(marks)), marks, fontsize=size)
-    ax.tick_params(length=0)
-    ax.grid(visible=False)
 
 
 def _pairs(edges: Edges) -> list[list[int]]:

@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from engram.records.files import Row
-from engram.show.grids import SHADES
-from engram.show.panels import BySize, dots_and_mean, finished, log_sizes, panels
+from engram.show.panels import SHADES, BySize, dots_and_mean, draw_grid, finished, log_sizes, panels
 from engram.show.style import INK, THEORY, house_style
 
+Size = tuple[int, int]
+MEMORIES = {"W_O2": "recall.W_O2", "W_K2": "recall.W_K2", "W_K1, t < T": "recall.W_K1.t<T", "answers": "accuracy"}
 ASKED = {"label": "To answer right", "mark": "To attend to the mark"}
 
 
@@ -19,7 +22,7 @@ def critical_widths(
     found: Mapping[tuple[str, str], BySize],
     slopes: Mapping[tuple[str, str], float],
     N: int,
-    cells: Mapping[tuple[int, int], Mapping[str, float]],
+    cells: Mapping[Size, Mapping[str, float]],
     law: Mapping[int, float],
 ) -> Figure:
     """Above, critical widths against the vocabulary; below, what is learned over length and width."""
@@ -54,7 +57,7 @@ def _log_axes(ax: Axes, ticks: Sequence[int], xlabel: str, title: str) -> None:
     ax.legend()
 
 
-def _phases(ax: Axes, cells: Mapping[tuple[int, int], float]) -> None:
+def _phases(ax: Axes, cells: Mapping[Size, float]) -> None:
     """Both axes to scale; the line is where the share passes 0.9."""
     lengths, widths = sorted({T for T, _ in cells}), sorted({d for _, d in cells})
     values = np.array([[cells[T, d] for T in lengths] for d in widths])
@@ -97,3 +100,27 @@ def _over_laws(ax: Axes, direct: Mapping[str, Sequence[Sequence[Row]]]) -> None:
             ax.plot(widths, means, style, marker="o", ms=3.5, color=f"C{2 + i}", label=f"{column}, {name}")
     ax.axhline(1, **THEORY)
     ax.set(xscale="log", xlabel="width d", ylabel="in w, over its law", ylim=(0, None), title="Signal and noise")
+
+
+def _means(cells: Mapping[Size, Sequence[Mapping[str, float]]], column: str) -> dict[Size, float]:
+    return {size: float(np.mean([row[column] for row in rows])) for size, rows in cells.items()}
+
+
+@house_style()
+def recall_maps(
+    widths: Mapping[Size, Sequence[Mapping[str, float]]],
+    lengths: Mapping[str, Mapping[Size, Sequence[Mapping[str, float]]]],
+) -> Figure:
+    """Above, recall of each memory over width and samples; below, what step 2 wrote over tokens and length."""
+    above, below = panels(13.2, 6.6, 2, 4)
+    for ax, (title, column) in zip(above, MEMORIES.items(), strict=True):
+        draw_grid(ax, _means(widths, column), "width d", "sequences n")
+        ax.set_title(title)
+    shown = [(kind, column) for kind in lengths for column in ("positive.W_K2", "recall.W_K2")]
+    for ax, (kind, column) in zip(below, shown, strict=True):
+        draw_grid(ax, _means(lengths[kind], column), "tokens N", "length T")
+        ax.set_title(f"{'W_K2 recalled' if 'recall' in column else 'positive diagonal of W_K2'}\n{kind}", fontsize=9)
+    fig = above[0].figure
+    shades = ScalarMappable(Normalize(0, 1), SHADES)
+    fig.colorbar(shades, ax=fig.axes, label="share, mean over seeds", shrink=0.6, pad=0.01)
+    return fig

@@ -11,8 +11,7 @@ from matplotlib.ticker import LogLocator, ScalarFormatter
 
 from engram.records import Record
 from engram.records.files import Row
-from engram.show.grids import draw_grid
-from engram.show.panels import BySize, dots, finished, lines, log_sizes, panels
+from engram.show.panels import BySize, dots, draw_grid, finished, lines, log_sizes, panels
 from engram.show.style import MUTED, THEORY, house_style
 
 PARTS = {"loss": "total", "loss.relation": "relation alone", "loss.subject": "subject alone"}

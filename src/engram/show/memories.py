@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import ceil
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
@@ -41,8 +40,12 @@ def draw_maps(axes: Sequence[Axes], memories: Sequence[Stored]) -> None:
 
 def draw_map(ax: Axes, memory: Stored) -> AxesImage:
     """One memory; positions have an axis of numbers, other questions and answers their marks, if there is room."""
-    words = memory.labels
-    image = _draw_scores(ax, memory.scores().float().cpu().numpy(), words.title, words.asks, words.answers)
+    words, scores = memory.labels, memory.scores().float().cpu().numpy()
+    in_spreads = scores / (scores.std() or 1.0)  # so that panels can share a scale
+    image = ax.imshow(in_spreads, cmap="RdBu_r", norm=TwoSlopeNorm(0, -6, 6), interpolation="nearest")
+    ax.set(title=words.title, ylabel=words.asks, xlabel=words.answers)
+    ax.spines[:].set_visible(False)
+    ax.grid(visible=False)
     places = [(ax.set_yticks, words.rows), (ax.set_xticks, words.columns)]
     if all(mark.isdecimal() for _, marks in places for mark in marks):
         top, left = int(words.rows[0]), int(words.columns[0])
@@ -55,15 +58,6 @@ def draw_map(ax: Axes, memory: Stored) -> AxesImage:
     ax.tick_params(axis="x", length=0, rotation=90 if max(map(len, words.columns)) > 2 else 0)
     ax.tick_params(axis="y", length=0)
     return image
-
-
-def _draw_scores(ax: Axes, scores: Float[np.ndarray, "n m"], title: str, rows: str, columns: str) -> AxesImage:
-    """One diverging map centred at 0, in units of its spread, so that panels can share a scale."""
-    spread = scores.std() or 1.0
-    ax.set(title=title, ylabel=rows, xlabel=columns)
-    ax.spines[:].set_visible(False)
-    ax.grid(visible=False)
-    return ax.imshow(scores / spread, cmap="RdBu_r", norm=TwoSlopeNorm(0, -6, 6), interpolation="nearest")
 
 
 @house_style()

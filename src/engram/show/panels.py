@@ -8,6 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from engram.show.style import INK
+
+SHADES = "cividis"  # even for colour-blind readers
 BySize = Mapping[Any, Sequence[float]]  # values over seeds, by a size
 MARKS = "os^Dv"
 
@@ -82,3 +85,17 @@ def lines_and_mean(
     shared = reduce(np.intersect1d, [x for x, _ in curves])
     values = np.mean([np.asarray(y)[np.isin(x, shared)] for x, y in curves], axis=0)
     ax.plot(shared, values, color=colour, lw=1.8, label=label, ls=ls, **mean)
+
+
+def draw_grid(ax: Axes, cells: Mapping[tuple[int, int], float], xlabel: str, ylabel: str) -> None:
+    """The first size on the x axis, the second on the y axis, both in their order and not to scale."""
+    xs, ys = sorted({x for x, _ in cells}), sorted({y for _, y in cells})
+    values = np.array([[cells.get((x, y), np.nan) for x in xs] for y in ys])
+    ax.imshow(values, origin="lower", aspect="auto", vmin=0, vmax=1, cmap=SHADES)
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7.5, color="w" if value < 0.6 else INK)
+    ax.set_xticks(range(len(xs)), [str(x) for x in xs], fontsize=8.5)
+    ax.set_yticks(range(len(ys)), [str(y) for y in ys], fontsize=8.5)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.grid(visible=False)

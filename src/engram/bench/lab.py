@@ -52,7 +52,7 @@ def _plain() -> float:
                 run.terminate()
 
 
-def _engram(home: str, *words: str, **pipes: int) -> subprocess.Popen[str]:
+def _engram(home: str, *words: str, **pipes: Any) -> subprocess.Popen[str]:
     """A command of Engram with a home of its own."""
     command, env = [sys.executable, "-m", "engram", *words], os.environ | {"ENGRAM_HOME": home}
     return subprocess.Popen(command, env=env, text=True, **pipes)

@@ -23,7 +23,7 @@ PARTS = {
     "W_F.head1": "W_F from layer 1",
     "W_F.head2": "W_F from the induction head",
 }
-Runs = Mapping[Any, list[Record]]  # by label, which names the kind of training
+Runs = Mapping[Any, Sequence[Record]]  # by label, which names the kind of training
 
 
 @house_style()
@@ -160,11 +160,7 @@ def _shares(ax: Axes, records: Sequence[Record]) -> None:
 
 
 @house_style()
-def dimension_figure(
-    fixed: Mapping[int, Sequence[Record]],
-    tuned: Mapping[int, Sequence[Record]],
-    tuning: Mapping[int, Mapping[float, float]],
-) -> Figure:
+def dimension_figure(fixed: Runs, tuned: Runs, tuning: Mapping[int, Mapping[float, float]]) -> Figure:
     """Recall of W_O2 over steps for each width, at the fixed rate and at the tuned ones; and how these were tuned."""
     left, middle, right = panels(12.6, 4, 1, 3, width_ratios=(1.2, 1.2, 1))
     _recalls_of_output(left, {f"d={d}": records for d, records in fixed.items()})

@@ -13,6 +13,8 @@ from engram.show.panels import SHADES, BySize, dots_and_mean, draw_grid, finishe
 from engram.show.style import INK, THEORY, house_style
 
 Size = tuple[int, int]
+RowsByKind = Mapping[str, Sequence[Sequence[Row]]]  # of every seed
+Cells = Mapping[Size, Sequence[Mapping[str, float]]]  # rows over seeds
 MEMORIES = {"W_O2": "recall.W_O2", "W_K2": "recall.W_K2", "W_K1, t < T": "recall.W_K1.t<T", "answers": "accuracy"}
 ASKED = {"label": "To answer right", "mark": "To attend to the mark"}
 
@@ -72,12 +74,7 @@ def _phases(ax: Axes, cells: Mapping[Size, float]) -> None:
 
 
 @house_style()
-def widths_along(
-    measured: Mapping[str, BySize],
-    theory: Mapping[str, Sequence[float]],
-    control: BySize,
-    direct: Mapping[str, Sequence[Sequence[Row]]],
-) -> Figure:
+def widths_along(measured: Mapping[str, BySize], theory: BySize, control: BySize, direct: RowsByKind) -> Figure:
     """Signal and noise over their laws; and the width at which the mark is found, along each size, with the law."""
     first, *axes = panels(14.4, 4, 1, 1 + len(measured), width_ratios=(1.1, 1, 1, 1))
     _over_laws(first, direct)
@@ -90,7 +87,7 @@ def widths_along(
     return finished(first)
 
 
-def _over_laws(ax: Axes, direct: Mapping[str, Sequence[Sequence[Row]]]) -> None:
+def _over_laws(ax: Axes, direct: RowsByKind) -> None:
     looks = {"drawn": ("-", "label counts as drawn"), "equal": (":", "equal label counts")}
     for kind, runs in direct.items():
         widths = [row["d"] for row in runs[0]]
@@ -102,15 +99,12 @@ def _over_laws(ax: Axes, direct: Mapping[str, Sequence[Sequence[Row]]]) -> None:
     ax.set(xscale="log", xlabel="width d", ylabel="in w, over its law", ylim=(0, None), title="Signal and noise")
 
 
-def _means(cells: Mapping[Size, Sequence[Mapping[str, float]]], column: str) -> dict[Size, float]:
+def _means(cells: Cells, column: str) -> dict[Size, float]:
     return {size: float(np.mean([row[column] for row in rows])) for size, rows in cells.items()}
 
 
 @house_style()
-def recall_maps(
-    widths: Mapping[Size, Sequence[Mapping[str, float]]],
-    lengths: Mapping[str, Mapping[Size, Sequence[Mapping[str, float]]]],
-) -> Figure:
+def recall_maps(widths: Cells, lengths: Mapping[str, Cells]) -> Figure:
     """Above, recall of each memory over width and samples; below, what step 2 wrote over tokens and length."""
     above, below = panels(13.2, 6.6, 2, 4)
     for ax, (title, column) in zip(above, MEMORIES.items(), strict=True):

@@ -14,6 +14,7 @@ from engram.records.files import Row
 from engram.show.panels import BySize, dots, draw_grid, finished, lines, log_sizes, panels
 from engram.show.style import MUTED, THEORY, house_style
 
+OfBoth = Mapping[int, tuple[float, float]]  # of relation and subject, by the number of subjects
 PARTS = {"loss": "total", "loss.relation": "relation alone", "loss.subject": "subject alone"}
 
 
@@ -82,13 +83,7 @@ def _log_log(ax: Axes) -> Figure:
 
 
 @house_style()
-def linear_stages(
-    flow: Sequence[Row],
-    sampled: Sequence[Record],
-    times: Mapping[int, tuple[float, float]],
-    rates: Mapping[int, tuple[float, float]],
-    rate: float,
-) -> Figure:
+def linear_stages(flow: Sequence[Row], sampled: Sequence[Record], times: OfBoth, rates: OfBoth, rate: float) -> Figure:
     """Left: losses of the exact flow (lines) and of sampled SGD (dots). Right: when each part is known, by subjects."""
     left, right = panels(11.4, 4.2, 1, 2, width_ratios=(1.5, 1))
     steps = np.array([row["time"] for row in flow]) / rate
@@ -109,7 +104,7 @@ def _levels(ax: Axes, named: Mapping[str, float]) -> None:
         ax.text(1.0, level, name, transform=ax.get_yaxis_transform(), va="bottom", ha="right", fontsize=8.5)
 
 
-def _order(ax: Axes, times: Mapping[int, tuple[float, float]], rates: Mapping[int, tuple[float, float]]) -> None:
+def _order(ax: Axes, times: OfBoth, rates: OfBoth) -> None:
     """Times at which a part is half known, and 1/λ scaled to the relation's."""
     S = list(times)
     for i, name in enumerate(("relation", "subject")):

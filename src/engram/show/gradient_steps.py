@@ -13,6 +13,9 @@ from engram.tasks.second_visit import SecondVisit
 
 TOLERANCE = 1e-10
 Size = tuple[int, int]
+Rows = Sequence[Mapping[str, float]]
+Order = tuple[str, ...]
+Signs = tuple[Sequence[int], Sequence[int], Float[np.ndarray, "t n"]]
 
 
 @house_style()
@@ -51,10 +54,7 @@ def accuracy_by_width(found: Mapping[Size, Sequence[float]]) -> Figure:
 
 @house_style()
 def signals_of_steps(
-    task: SecondVisit,
-    terms: Mapping[str, float],
-    closed: Mapping[str, float],
-    signs: tuple[Sequence[int], Sequence[int], Float[np.ndarray, "t n"]],
+    task: SecondVisit, terms: Mapping[str, float], closed: Mapping[str, float], signs: Signs
 ) -> Figure:
     """Signal and noise of each step side by side, and where the diagonal of step 2 is positive."""
     first, second, third, where = panels(13.2, 4, 1, 4, width_ratios=(1, 1.2, 1.3, 1.3))
@@ -108,7 +108,7 @@ def _signs(ax: Axes, lengths: Sequence[int], sizes: Sequence[int], values: Float
 
 
 @house_style()
-def recall_by_width(found: Mapping[Size, Sequence[Mapping[str, float]]], memories: Sequence[str]) -> Figure:
+def recall_by_width(found: Mapping[Size, Rows], memories: Sequence[str]) -> Figure:
     """Recall of each memory after three steps, by width and number of sequences; dots are seeds."""
     axes = panels(11.4, 3.8, 1, len(memories), sharey=True)
     widths, samples = sorted({d for d, _ in found}), sorted({n for _, n in found})
@@ -124,9 +124,7 @@ def recall_by_width(found: Mapping[Size, Sequence[Mapping[str, float]]], memorie
 
 @house_style()
 def recalls_by_order(
-    found: Mapping[tuple[str, tuple[str, ...]], Sequence[Mapping[str, float]]],
-    orders: Sequence[tuple[str, ...]],
-    chance: Mapping[str, float],
+    found: Mapping[tuple[str, Order], Rows], orders: Sequence[Order], chance: Mapping[str, float]
 ) -> Figure:
     """Recall of each memory after one step on each, in every order, from zero and from random initial values."""
     axes = panels(11.4, 4, 1, 2, sharey=True)

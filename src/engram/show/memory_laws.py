@@ -71,7 +71,7 @@ def scores_by_position(records: Sequence[Record]) -> Figure:
 
 
 @house_style()
-def margin_spread(full: Mapping[tuple[int, int], Sequence[float]], low_rank: BySize, d_low: int, N_low: int) -> Figure:
+def margin_spread(full: BySize, low_rank: BySize, d_low: int, N_low: int) -> Figure:
     """Variance of the margin over seeds: against N/d² for each d, and against the rank."""
     left, right = panels(10.4, 4.2, 1, 2)
     x = np.geomspace(0.004, 0.12, 50)
@@ -145,10 +145,7 @@ def bound_figure(tails: Mapping[float, Sequence[Row]], memories: Mapping[str, Se
 
 @house_style()
 def shapes_figure(
-    factors: BySize,
-    law: Callable[[float], float],
-    accuracies: Mapping[str, Sequence[float]],
-    updates: Sequence[Record],
+    factors: BySize, law: Callable[[float], float], accuracies: BySize, updates: Sequence[Record]
 ) -> Figure:
     """Noise of a factorised memory by rank, accuracies on pairs and sets, norms of maximal updates by width."""
     left, middle, right = panels(13.4, 4, 1, 3, width_ratios=(1, 1.1, 1))
@@ -163,7 +160,7 @@ def shapes_figure(
     return finished(left, right)
 
 
-def _bars(ax: Axes, accuracies: Mapping[str, Sequence[float]]) -> None:
+def _bars(ax: Axes, accuracies: BySize) -> None:
     colours = ["C0" if "MLP" in name else "C1" for name in accuracies]
     bars = ax.barh(list(accuracies), [np.mean(values) for values in accuracies.values()], color=colours, height=0.6)
     ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8.5)

@@ -48,12 +48,9 @@ def listed(ax: Axes) -> None:
 
 def dots(ax: Axes, points: BySize | Sequence[tuple[float, float]], i: int, label: str | None = None) -> None:
     """One dot a seed, in the i-th colour and shape: points, or values by size."""
-    pairs = (
-        [(size, value) for size, values in points.items() for value in values]
-        if isinstance(points, Mapping)
-        else points
-    )
-    ax.plot(*zip(*pairs, strict=True), MARKS[i % len(MARKS)], color=f"C{i}", ms=5, alpha=0.65, label=label)
+    if isinstance(points, Mapping):
+        points = [(size, value) for size, values in points.items() for value in values]
+    ax.plot(*zip(*points, strict=True), MARKS[i % len(MARKS)], color=f"C{i}", ms=5, alpha=0.65, label=label)
 
 
 def dots_and_mean(ax: Axes, by_size: BySize, i: int, label: str | None = None) -> None:

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records import Record
+from engram.show.birth import Runs
 from engram.show.panels import BySize, finished, lines_and_mean, log_sizes, panels, seed_dots
 from engram.show.style import INK, MUTED, REFERENCE, THEORY, house_style
 from engram.theory.hopfield import CRITICAL_LOAD, dense_law, exponential_law, exponential_rate, retrieval_overlap
@@ -98,10 +99,7 @@ def _landscape(ax: Axes, L: int = 7, alpha: float = 1.0, beta: float = 5.0) -> N
 
 @house_style()
 def denoising_panels(
-    runs: Mapping[tuple[str, str], Sequence[Record]],
-    cases: Sequence[str],
-    floor: float,
-    published: Mapping[str, tuple[float, float]],
+    runs: Runs, cases: Sequence[str], floor: float, published: Mapping[str, tuple[float, float]]
 ) -> Figure:
     """Test error over epochs for each case, beside Bayes' error and one step of the memory at the learned scales."""
     axes = panels(12.4, 6.4, 2, len(cases), sharex=True, height_ratios=(1.4, 1))

@@ -14,7 +14,7 @@ from engram.models.construct import plant
 from engram.models.memories import two_layers
 from engram.probes.attribution import attribution, preference, shares, through_W_F
 from engram.probes.edges import effects, masses, previous_edges, previous_masses, successor_edges
-from engram.probes.recall import diagonals, recalls, strengths
+from engram.probes.recall import recalls
 from engram.specs import Train
 from engram.tasks import Batch, Bigram
 from memories import by_name

@@ -253,7 +253,7 @@ def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unw
 
 def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
     """What a run believed of a fact at its stored steps, and the figure of it."""
-    from engram.show.fact_stages import one_fact
+    from engram.show.facts import one_fact
 
     asked = Asked.of(load(run), subject, relation)
     beliefs = history(asked)

@@ -73,6 +73,6 @@ def late(record: Record, column: str) -> float:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.attribution import probes_and_shares
+    from engram.show.birth import probes_and_shares
 
     return probes_and_shares(runs["uniform"])

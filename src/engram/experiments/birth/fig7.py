@@ -40,6 +40,6 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.strengths import strengths_and_maps
+    from engram.show.memories import strengths_and_maps
 
     return strengths_and_maps(runs["uniform"])

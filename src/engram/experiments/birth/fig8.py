@@ -136,7 +136,7 @@ def tuning(runs: Runs, d: int, batch: int) -> dict[float, float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.dimension import dimension_figure
+    from engram.show.birth import dimension_figure
 
     widths, batch = WIDTHS[runs.scale], BATCH[runs.scale]
     fixed, tuned = {d: runs["fixed", d] for d in widths}, {d: at_tuned_rate(runs, d, batch) for d in widths}

@@ -65,6 +65,6 @@ def by_width(runs: Runs, column: str) -> dict[int, dict[int, list[float]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.dimension import one_step_figure
+    from engram.show.birth import one_step_figure
 
     return one_step_figure(by_width(runs, "recall"), by_width(runs, "unseen")[LOW])

@@ -122,6 +122,6 @@ def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import facts_by_parameters
+    from engram.show.facts import facts_by_parameters
 
     return facts_by_parameters(by_shape(runs), PUBLISHED, "As many relations as subjects")

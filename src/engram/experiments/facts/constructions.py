@@ -65,7 +65,7 @@ def _lost(rows: Sequence[dict[str, float]]) -> float:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import constructions
+    from engram.show.facts import constructions
 
     def mean(part: str, sizes: Sequence[int]) -> dict[int, float]:
         return {n: float(np.mean([record.rows[0]["accuracy"] for record in runs[part, n]])) for n in sizes}

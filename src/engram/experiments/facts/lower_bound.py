@@ -49,6 +49,6 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import stored_and_used
+    from engram.show.facts import stored_and_used
 
     return stored_and_used({shape: [record.rows[0] for record in same] for shape, same in runs.items()})

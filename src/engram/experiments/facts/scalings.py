@@ -54,7 +54,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import facts_by_parameters
+    from engram.show.facts import facts_by_parameters
 
     grown = {scaling: [same for (own, _), same in runs.items() if own == scaling] for scaling, _ in runs}
     named = {NAMES[scaling]: by_parameters(models) for scaling, models in grown.items()}

@@ -135,7 +135,7 @@ def _escapes(rows: Sequence[Row]) -> Iterator[Measure]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.fact_stages import linear_stages
+    from engram.show.facts import linear_stages
 
     rates = {S: _rates(S) for S in SUBJECTS}
     return linear_stages(runs["run"][0].rows, runs["SGD"], _half_times(runs), rates, rate=0.1)

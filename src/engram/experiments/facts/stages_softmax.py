@@ -56,6 +56,6 @@ def _between(record: Record) -> dict[str, float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.fact_stages import sampled_stages
+    from engram.show.facts import sampled_stages
 
     return sampled_stages(runs["softmax head"], {"ln |A|": log(32), "ln D": log(8)}, "Softmax, random embeddings")

@@ -87,7 +87,7 @@ def _turns(found: dict[tuple[int, int], list[float]], m: int) -> Iterator[float]
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import trade_off
+    from engram.show.facts import trade_off
 
     sizes = runs.records[0].check.sizes
     cells = {

@@ -95,6 +95,6 @@ def _least(rows: Sequence[Mapping[str, float]]) -> list[float]:
 
 
 def figure(runs: Runs) -> Any:
-    from engram.show.grids import recall_maps
+    from engram.show.critical_widths import recall_maps
 
     return recall_maps(grid(runs), maps(runs))

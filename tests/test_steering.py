@@ -61,7 +61,7 @@ def stopped_at(spec: Train, home: Path, step: int, keep: bool = False) -> Record
 def rows_at_once(spec: Train) -> list[dict[str, Any]]:
     from engram.records.files import line_of, parse_rows
 
-    return parse_rows(Path(), b"".join(map(line_of, fresh_rows(spec, path_of(spec)))))
+    return parse_rows(Path(), [line_of(row) for row in fresh_rows(spec, path_of(spec))])
 
 
 @pytest.mark.parametrize("events", EVENTS.values(), ids=EVENTS)

@@ -6,6 +6,8 @@
 >>> record.model()(record.spec.task.sample(0, 0, 1).tokens).attention2.shape   # doctest: +SKIP
 """
 
+# ruff: noqa: F401 (the imports are for type checkers: at run time names are fetched by _HOME)
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -44,39 +46,7 @@ _HOME = {
     "engram.errors": ("EngramError",),
     "engram.values": ("Value", "generator"),
 }
-__all__ = [
-    "SGD",
-    "Adam",
-    "Association",
-    "Batch",
-    "Bigram",
-    "Check",
-    "Claim",
-    "EngramError",
-    "Event",
-    "FullBatch",
-    "Hopfield",
-    "Labels",
-    "Linear",
-    "Look",
-    "Measure",
-    "OfHead",
-    "OfMatrix",
-    "Plan",
-    "Probe",
-    "Record",
-    "Search",
-    "Simplified",
-    "Stored",
-    "Train",
-    "Transformer",
-    "Value",
-    "directions",
-    "generator",
-    "load",
-    "marks_of",
-    "run",
-]  # fmt: skip
+__all__ = sorted(name for names in _HOME.values() for name in names)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,7 @@ import torch
 
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
-from engram.engines import OnRow
-from engram.engines.local import Local, choose_device, cores
+from engram.engines.local import Local, OnRow, choose_device, cores
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
 from engram.facts.ask import Asked, history
@@ -180,31 +180,25 @@ def save_figures(figures: dict[str, Any]) -> list[Path]:
     return [path for name, figure in figures.items() for path in save_figure(figure, home() / "figures", name)]
 
 
-def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]] = ()) -> Path:
-    """One self-contained HTML file about records."""
-    from engram.show.gallery import gallery
-
-    return _write_report(path, title, [(record, gallery(record)) for record in records], claims)
-
-
-def _write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str, Any]]) -> Path:
+def write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str, Any]] = ()) -> Path:
+    """One self-contained HTML file about records, each with its pictures (engram.show.gallery)."""
     from engram.show.report import report
 
-    if path.is_dir():
-        raise EngramError(f"report: {path} is a folder; name a file, as in -o report.html")
-    with writing_to(path.parent):
-        replace(path, report(title, shown, claims).encode())
-    return path
+    return _write_page(path, report(title, shown, claims), "report", "-o report.html")
 
 
 def write_ledger(path: Path, claims: Sequence[dict[str, Any]], records: str, command: str) -> Path:
     """The ledger as one HTML file."""
     from engram.show.ledger_page import page
 
+    return _write_page(path, page(claims, records, command), "ledger", "--html ledger.html")
+
+
+def _write_page(path: Path, html: str, command: str, example: str) -> Path:
     if path.is_dir():
-        raise EngramError(f"ledger: {path} is a folder; name a file, as in --html ledger.html")
+        raise EngramError(f"{command}: {path} is a folder; name a file, as in {example}")
     with writing_to(path.parent):
-        replace(path, page(claims, records, command).encode())
+        replace(path, html.encode())
     return path
 
 
@@ -223,7 +217,7 @@ def birth(
     if not _up_to_date([report, *figures], record):
         pictures = gallery(record)
         save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
-        _write_report(report, "The birth of an induction head", [(record, pictures)], claims)  # last: it seals the rest
+        write_report(report, "The birth of an induction head", [(record, pictures)], claims)  # last: it seals the rest
     return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), report
 
 
@@ -236,14 +230,9 @@ def _up_to_date(paths: Sequence[Path], record: Record) -> bool:
 
 def birth_specs(fresh: bool) -> list[Spec]:
     """The run with the highest seed that was begun, or with fresh the first seed that was not."""
-    experiment = find_experiment("birth.joint")
-    specs = (experiment.specs("quick", [seed]) for seed in count())
-    latest: list[Spec] = []
-    for (spec,) in specs:
-        if not (home() / run_id(spec)).exists():
-            return [spec] if fresh or not latest else latest
-        latest = [spec]
-    raise AssertionError("seeds do not end")
+    specs_of = partial(find_experiment("birth.joint").specs, "quick")
+    new = next(seed for seed in count() for spec in specs_of([seed]) if not (home() / run_id(spec)).exists())
+    return specs_of([new if fresh else max(0, new - 1)])
 
 
 def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched) -> Record:

@@ -19,14 +19,11 @@ def findings() -> list[dict[str, str]]:
 
     device, why = choose_device("auto")
     found = {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
-    found |= {
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": str(cores()),
-        "device": f"{device} ({why})",
-    }
+    found["system"] = f"{platform.system()} {platform.machine()}"
+    found |= {"cores": str(cores()), "device": f"{device} ({why})"}
     found["fast path"] = "compiled kernel" if kernel() else "no kernel (no C++ compiler on PATH): runs use torch alone"
     found |= {"runs": f"{home().resolve()} ({_writable(home())})", "disk free": _free(home())}
-    found |= {f"extra [{extra}]": _optional(extra, module) for extra, module in OPTIONAL.items()}
+    found |= {f"extra [{extra}]": _optional(module) for extra, module in OPTIONAL.items()}
     found["browser"] = next(
         (b for b in ("chromium-headless-shell", "chromium", "google-chrome") if shutil.which(b)),
         "none (only tests need one)",
@@ -41,7 +38,7 @@ def _version(name: str) -> str:
         return "missing; pip install -c constraints.txt ."
 
 
-def _optional(extra: str, module: str) -> str:
+def _optional(module: str) -> str:
     return "installed" if find_spec(module) else "not installed; no part of this version needs it"
 
 

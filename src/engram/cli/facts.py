@@ -2,19 +2,15 @@
 
 from pathlib import Path
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from engram.cli.output import WholeNumber, answer, near, print_table, watched
 
-fact = App(
-    name="fact",
-    help="Your own facts: learn them from a CSV file, see one being learned, rewrite one.",
-    default_parameter=Parameter(negative=""),
-)
+fact = App(name="fact", help="Your own facts: learn them from a CSV file, see one being learned, rewrite one.")
 
 
 @fact.command
-def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json: bool = False) -> int:
+def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json: bool = False) -> None:
     """Train a one-layer transformer on the facts of a CSV file with the columns subject, relation, answer."""
     from engram.api import learn_facts
 
@@ -22,14 +18,13 @@ def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json:
     found = {"run": record.id, "facts": len(record.train.task.facts), "recalled": record.rows[-1]["all.accuracy"]}  # type: ignore[attr-defined]
     if json:
         answer(found)
-        return 0
+        return
     print(f"{found['facts']} facts, {found['recalled']:.1%} recalled\nrecord  {near(record.folder)}")
     print(f"ask     engram fact see {record.id} SUBJECT RELATION")
-    return 0
 
 
 @fact.command
-def see(run: str, subject: str, relation: str, *, json: bool = False) -> int:
+def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
     """Show what a run believed about a fact during training: no idea, the right relation, the right answer."""
     from engram.api import see_fact
 
@@ -48,11 +43,10 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> int:
     print_table("beliefs", rows, json)
     if not json:
         print(f"\n({subject}, {relation}) is {asked.answer}", *(f"figure  {near(p)}" for p in figures), sep="\n")
-    return 0
 
 
 @fact.command
-def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = False) -> int:
+def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = False) -> None:
     """Rewrite one fact by a rank-one change of a matrix and count the other facts that change; the run is kept."""
     from engram.api import edit_fact
     from engram.cli import output as voice
@@ -61,7 +55,7 @@ def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = Fal
     rows = [{"other facts with": kind, "changed": n, "of": of} for kind, (n, of) in found.changed.items()]
     if json:
         voice.answer({"matrix": found.matrix, "learned": found.learned, "moved": found.moved, "changed": rows})
-        return 0
+        return
     print(f"({subject}, {relation}): {asked.answer} → {answer}, by a rank-one change of {found.matrix}")
     print(f"new answer in {found.learned:.0%} of fresh prompts; others moved by {found.moved:.4f} (total variation)")
-    return print_table("changed", rows, json)
+    print_table("changed", rows, json)

@@ -1,6 +1,5 @@
 """`engram lab` and `engram replay`."""
 
-from pathlib import Path
 from typing import Any
 
 from engram.cli.output import WholeNumber, answer, near, say
@@ -17,7 +16,7 @@ def lab(
     no_browser: bool = False,
     stop: bool = False,
     json: bool = False,
-) -> int:
+) -> None:
     """Open a page on which training is watched, stopped, steered and forked.
 
     Parameters
@@ -34,66 +33,56 @@ def lab(
         Stop the training that runs in the background: it is saved and can be resumed.
     """
     from engram.api import load_own
-    from engram.records.files import home
 
     if stop:
-        return _stop(home(), json)
-    shown = None if run is None else load_own(run).id
-    return open_lab(home(), shown, port, host, not no_browser, json=json)
+        _stop(json)
+    else:
+        open_lab(None if run is None else load_own(run).id, port, host, not no_browser, json)
 
 
-def open_lab(
-    home: Path,
-    run: str | None = None,
-    port: int | None = None,
-    host: str = "127.0.0.1",
-    browser: bool = True,
-    first: dict[str, Any] | None = None,
-    json: bool = False,
-) -> int:
+def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: bool, first: Any = None) -> None:
     """Serves the page until Ctrl-C; `first` is an order for the trainer."""
     import threading
     import webbrowser
 
     from engram.lab.backend import Backend
-    from engram.lab.mailbox import Mailbox
     from engram.lab.server import free_port, serve
+    from engram.records.files import home
 
     if host not in LOCAL:
         say(
             f"--host {host}: whoever reaches this machine and has the URL can watch, steer and start runs here, "
             "and fill its disk; the URL travels unencrypted"
         )
-    made, chosen = Backend(home), free_port(host, port)
+    made, chosen = Backend(home()), free_port(host, port)
     url = f"http://{host}:{chosen}/?token={made.token}" + (f"#run={run}" if run else "")
     if first is not None:
         made.mailbox.start_trainer()
         made.mailbox.write("orders", first | {"id": None})
-    answer({"url": url, "home": str(home)}) if json else print(f"lab  {url}", flush=True)
+    answer({"url": url, "home": str(home())}) if json else print(f"lab  {url}", flush=True)
     if browser:
         threading.Timer(0.5, webbrowser.open, [url]).start()
     serve(made, host, chosen)
-    now = Mailbox(home).status()
+    now = made.mailbox.status()
     if now["state"] == "running":
         say(f"run {now['run']} is still running; watch it with: engram lab; stop it with: engram lab --stop")
-    return 0
 
 
-def _stop(home: Path, json: bool) -> int:
+def _stop(json: bool) -> None:
     """Asks the trainer to save and end, and waits for it."""
     import time
 
     from engram.lab.mailbox import Mailbox
+    from engram.records.files import home
 
-    mailbox = Mailbox(home)
+    mailbox = Mailbox(home())
     now = mailbox.status()
     if not mailbox.has_trainer():
-        raise EngramError(f"lab --stop: no training goes on in {near(home)}")
+        raise EngramError(f"lab --stop: no training goes on in {near(home())}")
     mailbox.write("orders", {"id": None, "op": "quit"})
     while mailbox.has_trainer():
         time.sleep(0.05)
     answer({"stopped": now["run"]}) if json else print(f"stopped {now['run'] or 'the trainer'}")
-    return 0
 
 
 def replay(run: str, *, check: bool = False, json: bool = False) -> int:

@@ -40,7 +40,7 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
 def _run_missing(specs: list[Any], what: str) -> EngramError | None:
     """Runs them; failures are reported after the ledger of all the others."""
     from engram import api
-    from engram.engines import Failed
+    from engram.engines.local import Failed
 
     try:
         api.run_specs(specs, watch=watched(what, "auto"))
@@ -51,7 +51,7 @@ def _run_missing(specs: list[Any], what: str) -> EngramError | None:
 
 def ledger(
     *names: str, html: Path | None = None, committed: bool = False, markdown: bool = False, json: bool = False
-) -> int:
+) -> None:
     """Print the ledger of committed and local records; nothing is run.
 
     Parameters
@@ -73,7 +73,7 @@ def ledger(
     entries = _entries(names, index)
     if html is None and not markdown:
         _print_ledger(entries, index, json)
-        return 0
+        return
     _report_unreadable(index)
     claims = [entry.to_json() for entry in entries]
     if html is not None:
@@ -87,7 +87,6 @@ def ledger(
         from engram.show.ledger_markdown import markdown as as_markdown
 
         print(as_markdown(claims), end="")
-    return 0
 
 
 def _entries(names: Words, index: Any) -> list[Any]:

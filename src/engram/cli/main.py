@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 from engram.cli.facts import fact
-from engram.cli.lab import lab, replay
+from engram.cli.lab import LOCAL, lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
 from engram.cli.output import WholeNumber, answer, console, near, only_the_answer_on_stdout, print_table, say, watched
 from engram.cli.runs import runs
@@ -17,7 +17,9 @@ from engram.errors import EngramError, Interrupted, explain_crash
 app = App(
     name="engram",
     help="An open laboratory for transformers as associative memories.",
-    default_parameter=Parameter(negative=""),
+    default_parameter=Parameter(negative=""),  # of all groups of commands
+    exit_on_error=False,
+    print_error=False,
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
 for command in (runs, fact, lab, replay, verify, ledger):
@@ -29,7 +31,7 @@ Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=T
 @app.command
 def birth(
     *, fresh: bool = False, live: bool = False, device: str = "auto", path: str = "auto", json: bool = False
-) -> int:
+) -> None:
     """Watch an induction head being born: terminal view, figures, report, claims.
 
     Parameters
@@ -46,26 +48,22 @@ def birth(
     from engram import api
 
     if live:
-        return _live_birth(fresh, json)
+        _live_birth(fresh, json)
+        return
     result, report = api.birth(fresh, device, watched("birth.joint, quick scale", device), path)
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
         _print_birth(result, report)
-    return 0
 
 
-def _live_birth(fresh: bool, json: bool) -> int:
+def _live_birth(fresh: bool, json: bool) -> None:
     from engram.api import birth_specs
-    from engram.cli.lab import open_lab
-    from engram.lab.orders import spec_order
-    from engram.records.files import home
-    from engram.specs import Train
+    from engram.lab.backend import spec_order
     from engram.specs.spec import run_id
 
     (spec,) = birth_specs(fresh)
-    assert isinstance(spec, Train)
-    return open_lab(home(), run_id(spec), first=spec_order(spec), json=json)
+    open_lab(run_id(spec), None, LOCAL[0], browser=True, json=json, first=spec_order(spec))
 
 
 def _births(record: Any) -> dict[str, dict[str, int | None]]:
@@ -92,7 +90,7 @@ def _print_birth(result: Any, report: Path) -> None:
 
 
 @app.command(name="list")
-def list_(*, json: bool = False) -> int:
+def list_(*, json: bool = False) -> None:
     """List the experiments with their claims and run times."""
     from engram import experiments
 
@@ -100,12 +98,11 @@ def list_(*, json: bool = False) -> int:
     rows = [{"name": e.name, "about": e.about, "times": e.times, "claims": list(e.statements)} for e in found]
     if json:
         answer({"experiments": rows})
-        return 0
+        return
     for row, experiment in zip(rows, found, strict=True):
         print(f"{row['name']}\n  {row['about']}\n  {row['times']}")
         for id, statement in experiment.statements.items():
             print(f"    {id:<24} {statement}")
-    return 0
 
 
 @app.command
@@ -119,7 +116,7 @@ def run(
     path: str = "auto",
     settings: Settings = (),
     json: bool = False,
-) -> int:
+) -> None:
     """Run an experiment, or your own file (./file.py).
 
     Parameters
@@ -147,14 +144,13 @@ def run(
     result = api.run(name, scale, seeds, parse_settings(settings), device, watch, path)
     if json:
         answer(result.to_json())
-        return 0
+        return
     print_rows(console(), result.table)
     print_claims(console(), result.claims)
     if settings:
         print("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes, sep="\n")
     print("", *(f"record  {near(record.folder)}" for record in result.records), sep="\n")
     print(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"), sep="\n")
-    return 0
 
 
 @app.command
@@ -162,19 +158,20 @@ def report(
     *names: str,
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("report.html"),
     json: bool = False,
-) -> int:
+) -> None:
     """Write one self-contained HTML file about runs; it opens offline."""
     from engram.api import load, write_report
+    from engram.show.gallery import gallery
 
     if not names:
         raise EngramError("report: name at least one run; `engram runs ls` lists them")
-    path = write_report(output.resolve(), "Engram report", [load(name) for name in names])
+    records = [load(name) for name in names]
+    path = write_report(output.resolve(), "Engram report", [(record, gallery(record)) for record in records])
     answer({"report": str(path)}) if json else print(f"report  {near(path)}")
-    return 0
 
 
 @app.command
-def bench(*names: str, json: bool = False) -> int:
+def bench(*names: str, json: bool = False) -> None:
     """Measure speed and memory against straightforward baselines, as ratios within one run."""
     from engram.bench.suite import BENCHMARKS, Bench
     from engram.errors import did_you_mean
@@ -187,11 +184,11 @@ def bench(*names: str, json: bool = False) -> int:
     for name in names or BENCHMARKS:
         say(f"measuring {name}")
         measured += [line.to_json() for line in BENCHMARKS[name](machine)]
-    return print_table("benchmarks", measured, json)
+    print_table("benchmarks", measured, json)
 
 
 @app.command
-def doctor(*, json: bool = False) -> int:
+def doctor(*, json: bool = False) -> None:
     """Show versions, threads, device, disk and optional parts."""
     from engram.cli.doctor import findings
 
@@ -202,7 +199,6 @@ def doctor(*, json: bool = False) -> int:
         from engram.show.tables import print_rows
 
         print_rows(console(), rows)
-    return 0
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -211,12 +207,7 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in words
     try:
         with only_the_answer_on_stdout(words):
-            code = app(
-                [w for w in words if w != "--debug"],
-                exit_on_error=False,
-                print_error=False,
-                result_action="return_value",
-            )
+            code = app([w for w in words if w != "--debug"], result_action="return_value")
         sys.exit(code if isinstance(code, int) else 0)
     except CycloptsError as error:
         say(f"engram: {' '.join(str(error).split())}")

@@ -60,11 +60,10 @@ def watched(what: str, device: str) -> Any:
     return watch
 
 
-def print_table(name: str, rows: list[dict[str, Any]], json: bool) -> int:
+def print_table(name: str, rows: list[dict[str, Any]], json: bool) -> None:
     from engram.show.tables import print_rows
 
     answer({name: rows}) if json else print_rows(console(), rows)
-    return 0
 
 
 @contextmanager

@@ -2,29 +2,25 @@
 
 from pathlib import Path
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from engram.cli.output import WholeNumber, answer, near, print_table, watched
 from engram.errors import EngramError
 
-runs = App(
-    name="runs",
-    help="Stored runs: list, show, compare, remove, resume, check, pack.",
-    default_parameter=Parameter(negative=""),
-)
+runs = App(name="runs", help="Stored runs: list, show, compare, remove, resume, check, pack.")
 
 
 @runs.command
-def ls(*, json: bool = False) -> int:
+def ls(*, json: bool = False) -> None:
     """List all stored runs, the newest last."""
     from engram.records.files import home
     from engram.records.shelf import overview
 
-    return print_table("runs", overview(home()), json)
+    print_table("runs", overview(home()), json)
 
 
 @runs.command
-def show(run: str, *, json: bool = False) -> int:
+def show(run: str, *, json: bool = False) -> None:
     """Show what a run is, and its last values."""
     from engram.api import load
     from engram.records.compare import facts
@@ -32,21 +28,21 @@ def show(run: str, *, json: bool = False) -> int:
     record = load(run)
     if json:
         answer({"id": record.id, "spec": record.spec_json, "env": record.env, "facts": facts(record)})
-        return 0
-    return print_table("facts", [{"field": name, "value": value} for name, value in facts(record).items()], json)
+        return
+    print_table("facts", [{"field": name, "value": value} for name, value in facts(record).items()], json)
 
 
 @runs.command
-def diff(a: str, b: str, *, json: bool = False) -> int:
+def diff(a: str, b: str, *, json: bool = False) -> None:
     """Show only what differs between two runs."""
     from engram.api import load
     from engram.records.compare import diff as differences
 
-    return print_table("differences", differences(load(a), load(b)), json)
+    print_table("differences", differences(load(a), load(b)), json)
 
 
 @runs.command
-def rm(run: str, *, json: bool = False) -> int:
+def rm(run: str, *, json: bool = False) -> None:
     """Remove a run."""
     from engram.api import load_own
     from engram.records.shelf import remove
@@ -56,11 +52,10 @@ def rm(run: str, *, json: bool = False) -> int:
         raise EngramError(f"runs rm: give the whole name ({record.id}), or `last`")
     remove(record)
     answer({"removed": record.id}) if json else print(f"removed {record.id}")
-    return 0
 
 
 @runs.command
-def resume(run: str, *, json: bool = False) -> int:
+def resume(run: str, *, json: bool = False) -> None:
     """Resume a run where it stopped."""
     from engram.api import load_own
     from engram.engines.local import Local
@@ -72,7 +67,6 @@ def resume(run: str, *, json: bool = False) -> int:
     with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
         (record,) = Local(record.folder.parent, device).run([record.spec], on_row).all_records()
     answer({"id": record.id, "rows": len(record.rows)}) if json else print(f"record  {near(record.folder)}")
-    return 0
 
 
 @runs.command
@@ -88,7 +82,7 @@ def check(record: str, *, steps: int = 20, json: bool = False) -> int:
 @runs.command
 def bundle(
     name: str, *, scale: str = "quick", seeds: WholeNumber = 5, into: Path = Path("packed"), json: bool = False
-) -> int:
+) -> None:
     """Pack the finished runs of an experiment into one small file."""
     from engram.claims.experiment import known_scale
     from engram.experiments import find
@@ -104,15 +98,13 @@ def bundle(
         )
     target = bundled([record for record in records if record], into.resolve() / f"{name}-{scale}.zip")
     answer({"packed": str(target), "runs": len(records)}) if json else print(f"packed  {near(target)}")
-    return 0
 
 
 @runs.command
-def pack(run: str, *, into: Path = Path("packed"), weights: bool = False, json: bool = False) -> int:
+def pack(run: str, *, into: Path = Path("packed"), weights: bool = False, json: bool = False) -> None:
     """Copy a finished run in a small form: rows gzipped; with --weights, final weights in float16."""
     from engram.api import load
-    from engram.records.pack import pack as packed
+    from engram.records.bundle import pack as packed
 
     target = packed(load(run), into.resolve(), weights)
     answer({"packed": str(target)}) if json else print(f"packed  {near(target)}")
-    return 0

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import torch
 
-from engram.engines import OnRow, Outcome, each_once
 from engram.engines.worker import Worker
-from engram.errors import EngramError, Interrupted
+from engram.errors import EngramError, Interrupted, explain_crash
 from engram.records import Record
+from engram.records.files import Row
 from engram.records.follow import Follower
 from engram.runner.execute import execute
 from engram.specs import Spec
 from engram.specs.spec import run_id
 
 SECONDS_BETWEEN_LOOKS = 0.05
+OnRow = Callable[[Spec, Row], None]
 
 
 def choose_device(wanted: str) -> tuple[str, str]:
@@ -48,6 +49,31 @@ def threads_for(spec: Spec, home: Path, wanted: int) -> int:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """The records of the Specs that finished, in their order, and what went wrong with each of the others."""
+
+    records: list[Record]
+    failed: dict[str, Exception] = field(default_factory=dict)  # by run id
+
+    def all_records(self) -> list[Record]:
+        """The records, if there are all of them; otherwise `Failed`, or what the only Spec raised."""
+        if not self.failed:
+            return self.records
+        if len(self.failed) == 1 and not self.records:
+            raise next(iter(self.failed.values()))
+        raise Failed(self)
+
+
+class Failed(EngramError):
+    """Some of many runs failed; the others are finished and kept."""
+
+    def __init__(self, outcome: Outcome):
+        n = len(outcome.failed)
+        reasons = "; ".join(f"{id}: {explain_crash(error)}" for id, error in outcome.failed.items())
+        super().__init__(f"{n} of {n + len(outcome.records)} runs failed, the others are kept: {reasons}")
+
+
+@dataclass(frozen=True)
 class Local:
     """This machine: records are kept in `home`."""
 
@@ -56,7 +82,12 @@ class Local:
     path: str = "auto"
 
     def run(self, specs: Sequence[Spec], on_row: OnRow) -> Outcome:
-        asked = each_once(specs)
+        """Runs each Spec to its end, or reads it if it has ended. `on_row` sees every row once, stored rows too.
+
+        A Spec that fails does not stop the others. Ctrl-C lets every run finish its step and save, then raises
+        Interrupted.
+        """
+        asked = {run_id(spec): spec for spec in specs}  # one that occurs twice runs once
         unfinished = [spec for id, spec in asked.items() if Record(self.home / id).ended is None]
         in_processes = unfinished if len(unfinished) > 1 and self.device == "cpu" else []
         with stop_on_ctrl_c() as stopped:

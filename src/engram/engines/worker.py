@@ -1,6 +1,5 @@
 """A process that runs Specs one after another: it gets each on stdin, keeps its record, and ends with the parent."""
 
-import base64
 import json
 import os
 import signal
@@ -9,11 +8,10 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.specs import Spec
-from engram.specs.encode import decode, encode, user_code
+from engram.specs.encode import message_of, of_message
 from engram.specs.spec import run_id
 
 
@@ -32,24 +30,24 @@ class Worker:
             stderr=self._said,
             start_new_session=True,
         )
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
-        os.set_blocking(self._process.stdout.fileno(), False)
-        self._heard = b""
+        self._jobs, self._answers, self._heard = self._process.stdin, self._process.stdout, b""
+        os.set_blocking(self._answers.fileno(), False)
 
     def give(self, spec: Spec, threads: int) -> None:
-        code = {name: base64.b64encode(content).decode() for name, content in user_code(spec).items()}
         self._present = run_id(spec)
-        job = self._common | {"run": self._present, "spec": encode(spec), "code": code, "threads": threads}
-        assert self._process.stdin is not None
+        job = self._common | {"run": self._present, "threads": threads} | message_of(spec)
         with suppress(BrokenPipeError):  # `failures` tells why it died
-            self._process.stdin.write(json.dumps(job).encode() + b"\n")
-            self._process.stdin.flush()
+            self._jobs.write(json.dumps(job).encode() + b"\n")
+            self._jobs.flush()
 
     def failures(self) -> dict[str, Exception]:
         """What failed since the last look: runs that it gave up, and the one that it died of, by their ids."""
         alive = self._process.poll() is None  # asked first: what was said before the end is heard below
         found: dict[str, Exception] = {}
-        for line in self._lines():
+        *lines, self._heard = (self._heard + (self._answers.read() or b"")).split(b"\n")
+        for line in lines:
             said = json.loads(line)
             if said["error"] is not None:
                 found[said["run"]] = EngramError(said["error"])
@@ -57,12 +55,6 @@ class Worker:
         if not alive and self._present is not None and not self._stopped:
             found[self._present], self._present = self._explain(), None
         return found
-
-    def _lines(self) -> list[bytes]:
-        assert self._process.stdout is not None
-        self._heard += self._process.stdout.read() or b""
-        *lines, self._heard = self._heard.split(b"\n")
-        return lines
 
     def alive(self) -> bool:
         return self._process.poll() is None
@@ -87,9 +79,8 @@ class Worker:
         self.close()
 
     def close(self) -> None:
-        assert self._process.stdin is not None
         with suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._jobs.close()
 
     def wait(self) -> None:
         self._process.wait()
@@ -98,8 +89,7 @@ class Worker:
         self._process.kill()
         self._process.wait()
         self.close()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._answers.close()
         self._said.close()
 
 
@@ -107,11 +97,8 @@ def main() -> int:
     """The child's side: a line on stdout for each Spec that is over, with its error if it failed."""
     asked: list[int] = []
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, on_signal)
+        signal.signal(number, lambda number, frame: asked.append(number))
     answers, sys.stdout = sys.stdout, sys.stderr  # what a user's file prints is not an answer
     import torch
 
@@ -120,11 +107,10 @@ def main() -> int:
     for line in sys.stdin:
         job, error = json.loads(line), None
         torch.set_num_threads(job["threads"])
-        code = {name: base64.b64decode(text) for name, text in job["code"].items()}
         home, parent = Path(job["home"]), job["parent"]
         stop = lambda: bool(asked) or os.getppid() != parent  # noqa: B023, E731
         try:
-            execute(decode(job["spec"], code), home, stop=stop, path=job["path"])
+            execute(of_message(job), home, stop=stop, path=job["path"])
         except Interrupted:
             return 130
         except Exception as caught:

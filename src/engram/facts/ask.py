@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from engram.errors import EngramError, did_you_mean
-from engram.models.trace import Weights
 from engram.probes.facts import Belief, belief
 from engram.records import Record
 from engram.tasks.book import MISSING, Book
@@ -50,13 +49,10 @@ def place(kind: str, word: str, names: list[str]) -> int:
 
 def history(asked: Asked) -> list[tuple[int, Belief]]:
     """What the model believed of the fact at every stored step."""
-    record = asked.record
+    record, spec = asked.record, asked.record.train
     steps = record.snapshot_steps
     if not steps:
         raise EngramError(f"run {record.id} has no stored weights; run it here to store them")
-    return [(step, _belief(asked, record.model(step).weights)) for step in steps]
-
-
-def _belief(asked: Asked, w: Weights) -> Belief:
-    spec = asked.record.train
-    return belief(spec.model, w, asked.book, asked.s, asked.r, spec.seed, ASKED_STEP)
+    stored = ((step, record.model(step).weights) for step in steps)
+    fact = (asked.book, asked.s, asked.r, spec.seed, ASKED_STEP)
+    return [(step, belief(spec.model, w, *fact)) for step, w in stored]

@@ -14,7 +14,6 @@ writes, and keeps nothing: either can die and come back.
     watched_run.py  one run that somebody looks at
     pictures.py     what a run looks like at one step
     presets.py      where a run can begin
-    orders.py       what the trainer is told
     mailbox.py      the files between server and trainer
     trainer.py      the process that trains
 """

@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
-from engram.lab.mailbox import NO_TRAINER, Mailbox
-from engram.lab.presets import listed
+from engram.lab.mailbox import NO_TRAINER, Mailbox, Order
+from engram.lab.presets import chosen, listed
+from engram.lab.protocol import Intervene, Start
 from engram.lab.run_reader import RunReader
 from engram.lab.watched_run import POLL
+from engram.specs import Spec
+from engram.specs.encode import message_of
+from engram.specs.events import kind_called
 
 COMMANDS_A_SECOND = 20
 SECONDS_FOR_AN_ANSWER = 30.0
@@ -27,7 +31,7 @@ class Backend:
     def __init__(self, home: Path):
         self.mailbox, self.reader = Mailbox(home), RunReader(home)
         self.token = self.mailbox.token()
-        self.waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self.waiting: dict[int, asyncio.Future[Order]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
         self._status, self._asked = NO_TRAINER, -POLL
         self._watched = 0.0
@@ -39,13 +43,13 @@ class Backend:
     async def thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)
 
-    def trainer(self, since: float | None = None) -> dict[str, Any]:
+    def trainer(self, since: float | None = None) -> Order:
         """What the trainer does, asked unless it was since a moment; without one, at most every POLL seconds."""
         if self._asked < (time.monotonic() - POLL if since is None else since):
             self._status, self._asked = self.mailbox.status(), time.monotonic()
         return self._status
 
-    async def order(self, order: dict[str, Any]) -> dict[str, Any]:
+    async def order(self, order: Order) -> Order:
         """The trainer's answer to an order; without a trainer at work one is called."""
         await asyncio.to_thread(self.mailbox.start_trainer)  # a new one takes seconds to come: pages go on meanwhile
         id = self._next = self._next + 1
@@ -59,7 +63,7 @@ class Backend:
             del self.waiting[id]
             self._asked = -POLL  # what the trainer did before is old
 
-    async def _answered(self, answer: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
+    async def _answered(self, answer: asyncio.Future[Order]) -> Order:
         looks = count()
         while not answer.done():
             if next(looks) % 50 == 49 and not self.mailbox.has_trainer():
@@ -85,3 +89,17 @@ class Backend:
             self._watched = time.monotonic()
             with suppress(EngramError):  # a full disk: the trainer tells
                 self.mailbox.write("orders", {"id": None, "op": "watch", "hz": min(hz, 10.0)})
+
+
+def order_of(asked: Start | Intervene, reader: RunReader) -> Order:
+    """What the trainer is told. A Spec that cannot be is refused here, an event by the trainer: it knows when."""
+    if isinstance(asked, Intervene):
+        kind_called(asked.kind, reader.run(asked.run).spec)
+        return {"op": "intervene"} | asked.model_dump(include={"run", "at", "kind", "fields"})
+    if asked.run is not None:
+        return {"op": "go", "run": reader.run(asked.run).id}
+    return spec_order(chosen(asked.preset or "birth.joint", asked.seed, asked.settings))
+
+
+def spec_order(spec: Spec) -> Order:
+    return {"op": "start"} | message_of(spec)

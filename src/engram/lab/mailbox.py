@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from engram.errors import EngramError
 from engram.records import files
@@ -49,30 +49,20 @@ class Mailbox:
 
     def write(self, name: str, line: Order) -> None:
         """One write for a line: lines of two processes do not mix."""
-        content = json.dumps(line).encode() + b"\n"
-        with writing_to(self.folder):
-            file = os.open(self.folder / f"{name}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                os.write(file, content)
-            finally:
-                os.close(file)
+        with writing_to(self.folder), (self.folder / f"{name}.jsonl").open("ab", buffering=0) as file:
+            file.write(json.dumps(line).encode() + b"\n")
 
     def read(self, name: str, start: int) -> tuple[list[Order], int]:
         """Whole lines from a byte on, and the next byte; unreadable lines are left out, a cleared file is read anew."""
         try:
-            with (self.folder / f"{name}.jsonl").open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                if size <= start:
-                    return [], min(start, size)
-                file.seek(start)
-                lines = files.complete_lines(file.read())
+            lines, end = files.new_lines(self.folder / f"{name}.jsonl", start)
         except OSError:
             return [], start
         found = []
         for line in lines:
             with suppress(ValueError):
                 found.append(json.loads(line))
-        return found, start + sum(len(line) + 1 for line in lines)
+        return found, end
 
     def set_status(self, now: Order) -> None:
         files.replace(self.folder / "now.json", json.dumps(now).encode(), durable=False)
@@ -86,17 +76,8 @@ class Mailbox:
         return NO_TRAINER
 
     def has_trainer(self) -> bool:
-        """Whether a trainer is at work here. Asked twice: another one who asks holds the lock for a moment, too."""
-        for wait in (0.01, 0.0):
-            try:
-                self.lock.acquire(timeout=0)
-                self.lock.release()
-                return False
-            except Timeout:
-                time.sleep(wait)
-            except OSError:
-                return False
-        return True
+        """Whether a trainer is at work here."""
+        return files.is_held(self.folder / "trainer.lock", patience=0.01)
 
     def start_trainer(self) -> None:
         """A trainer at work: the one that is there, or a new one in a session of its own."""

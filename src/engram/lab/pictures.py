@@ -1,6 +1,7 @@
 """What a run looks like at one step: memories in their association basis, raw matrices, attention, predictions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from math import isfinite, log
 from typing import Any
 
@@ -18,7 +19,6 @@ from engram.models.transformer import silenced
 from engram.probes.attribution import attribution
 from engram.records.record import initial_weights
 from engram.specs import Train
-from engram.specs.encode import digest_of
 from engram.tasks import Bigram
 from engram.tasks.batch import marks_of
 from engram.theory.bigram import best_guess, global_floor, previous_visits
@@ -47,21 +47,14 @@ def memories_at(spec: Train, w: Weights) -> list[Stored]:
 def _memory_entry(memory: Stored) -> dict[str, Any]:
     words = memory.labels
     diagonal = memory.has_answers and memory.answers.tolist() == list(range(len(words.rows)))
-    name = f"memory:{memory.name}"
-    return _entry(name, words.title, words.asks, words.answers, words.rows, words.columns, diagonal)
+    marks = {"rows": list(words.rows), "columns": list(words.columns), "diagonal": diagonal}
+    return _entry(f"memory:{memory.name}", words.title, words.asks, words.answers) | marks
 
 
-def _entry(
-    name: str,
-    title: str,
-    asks: str,
-    answers: str,
-    rows: Sequence[str] = (),
-    columns: Sequence[str] = (),
-    diagonal: bool = False,
-) -> dict[str, Any]:
-    places = {"rows": list(rows), "columns": list(columns), "diagonal": diagonal}
-    return {"name": name, "title": title, "asks": asks, "answers": answers} | places
+def _entry(name: str, title: str, asks: str, answers: str) -> dict[str, Any]:
+    """A picture whose rows and columns have no marks but their numbers."""
+    no_marks = {"rows": [], "columns": [], "diagonal": False}
+    return {"name": name, "title": title, "asks": asks, "answers": answers} | no_marks
 
 
 @torch.no_grad()
@@ -129,7 +122,7 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
     p = trace.logits[0].softmax(dim=1)
     best = p.topk(min(LIKELIEST, p.shape[1]), dim=1)
     likeliest = [
-        [{"token": int(k), "mark": _mark(marks, int(k)), "p": _plain(q)} for q, k in zip(*line, strict=True)]
+        [{"token": int(k), "mark": mark(marks, int(k)), "p": _plain(q)} for q, k in zip(*line, strict=True)]
         for line in zip(best.values, best.indices, strict=True)
     ]
     if p.shape[1] != spec.task.N:
@@ -137,7 +130,7 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
     came = p[torch.arange(len(tokens) - 1), torch.from_numpy(tokens[1:])]
     return {
         "tokens": tokens.tolist(),
-        "marks": [_mark(marks, token) for token in tokens.tolist()],
+        "marks": [mark(marks, token) for token in tokens.tolist()],
         "asked": (previous_visits(tokens[None])[0] >= 0).tolist(),
         "predictions": likeliest,
         "parts": _parts(model, trace, best.indices[:, 0]),
@@ -150,7 +143,8 @@ def _plain(value: Any) -> float | None:
     return round(float(value), 5) if isfinite(value) else None
 
 
-def _mark(marks: Sequence[str], token: int) -> str:
+def mark(marks: Sequence[str], token: int) -> str:
+    """The mark of a token, or of a row or column; without one, its number."""
     return marks[token] if token < len(marks) else str(token)
 
 
@@ -165,20 +159,12 @@ def _parts(model: Model, trace: Any, chosen: Int[Tensor, " T"]) -> dict[str, lis
     return found
 
 
-_known: dict[tuple[str, str], float] = {}  # branches of a training ask for the same levels
-
-
-def _once(measure: Callable[[Bigram], float], task: Bigram) -> float:
-    key = (measure.__name__, digest_of(task))
-    if key not in _known:
-        _known[key] = measure(task)
-    return _known[key]
-
-
+@cache  # branches of a training ask for the same levels; a task is frozen, so it has a hash
 def _floor(task: Bigram) -> float:
     return global_floor(task, draws=300).value
 
 
+@cache
 def _ceiling(task: Bigram) -> float:
     """In-context accuracy of the best predictor that is not told where it is asked."""
     batch = task.sample(0, 0, 200)
@@ -195,7 +181,7 @@ def levels(spec: Train) -> list[dict[str, Any]]:
     if read == "in_context" or task.triggers == "fixed":  # then it is known that the context holds the answer
         found += [("loss.in_context", 0.0, "in-context floor")]
     else:
-        found += [("accuracy.in_context", _once(_ceiling, task), "best predictor")]
-    if read in ("all", "global") and isfinite(floor := _once(_floor, task)):
+        found += [("accuracy.in_context", _ceiling(task), "best predictor")]  # type: ignore[arg-type]  # frozen
+    if read in ("all", "global") and isfinite(floor := _floor(task)):  # type: ignore[arg-type]  # frozen
         found += [("loss.global", floor, "global floor")]
     return [{"column": column, "value": value, "name": name} for column, value, name in found]

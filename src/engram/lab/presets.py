@@ -9,8 +9,7 @@ from engram.errors import EngramError, did_you_mean
 from engram.models import Transformer
 from engram.records.record import walk
 from engram.specs import Train
-from engram.specs.forms import offered
-from engram.specs.settings import setting, with_settings
+from engram.specs.settings import offered, setting, with_settings
 
 MOST = 6  # trainings that one experiment offers
 FIELDS = (

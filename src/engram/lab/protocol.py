@@ -134,16 +134,14 @@ _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")]
 
 def parse(text: str | bytes) -> Said:
     """A message of the page, or EngramError with what is wrong with it."""
+    if len(text) > LARGEST_MESSAGE:
+        raise EngramError(f"message refused: {len(text)} bytes, at most {LARGEST_MESSAGE} are taken")
     try:
-        return _SAID.validate_json(text, strict=False) if len(text) <= LARGEST_MESSAGE else _too_long(len(text))
+        return _SAID.validate_json(text, strict=False)
     except (ValidationError, UnicodeDecodeError, RecursionError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
         place = ".".join(str(part) for part in first["loc"])
         raise EngramError(f"message refused: {place + ': ' if place else ''}{first['msg']}") from None
-
-
-def _too_long(length: int) -> Said:
-    raise EngramError(f"message refused: {length} bytes, at most {LARGEST_MESSAGE} are taken")
 
 
 def schema() -> dict[str, Any]:

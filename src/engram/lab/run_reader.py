@@ -1,18 +1,14 @@
 """The runs of a home as pages see them: lists, rows, pictures and predictions, made once for all pages."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from engram.errors import EngramError
 from engram.lab import pictures
 from engram.lab.protocol import Cell, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.lab.watched_run import Cache, WatchedRun, events_of
-from engram.models.trace import Head
 from engram.records import Record
 from engram.records.follow import NoWeights
 from engram.records.shelf import all_records, state
@@ -64,79 +60,49 @@ class RunReader:
 
     def _line(self, record: Record) -> dict[str, Any]:
         spec = record.train
-        plain = spec.model_copy(update={"events": ()})
+        rows = self._runs[record.id].rows if record.id in self._runs else record.rows
         return {
             "id": record.id,
             "title": spec.title,
             "seed": spec.seed,
             "state": state(record),
-            "rows": len(self._rows(record)),
+            "rows": len(rows),
             "steps": spec.steps,
             "events": events_of(spec),
-            "family": digest_of(plain)[:10],
+            "family": digest_of(spec.without_events)[:10],
             "parts_at": spec.events[-1].step if spec.events else 0,
         }
-
-    def _rows(self, record: Record) -> Sequence[Any]:
-        return self._runs[record.id].follower.rows if record.id in self._runs else record.rows
 
     def frame(self, view: View, name: str, step: int) -> tuple[Any, bytes]:
         """A picture with what it is a picture of."""
         run = self.run(view.run)
-        minus = None if view.minus is None else run.follower.stored_step(view.minus)
+        minus = None if view.minus is None else run.stored_step(view.minus)
         attends = name.startswith("attention:")
-        tokens = view.tokens if attends else None
-        heads = view.ablate if attends else ()
+        tokens, heads = (view.tokens, view.ablate) if attends else (None, ())
         key = (view.run, step, name, minus, view.dtype, tokens, heads)
-        return key, self._made.get_or(key, lambda: self._draw(run, *key[1:]))
-
-    def _draw(
-        self,
-        run: WatchedRun,
-        step: int,
-        name: str,
-        minus: int | None,
-        dtype: str,
-        tokens: tuple[int, ...] | None,
-        heads: tuple[Head, ...],
-    ) -> bytes:
-        values = self.values(run, step, name, minus, tokens, heads)
         header = {"t": "picture", "run": run.id, "step": step, "picture": name, "minus": minus}
-        return frame(header | {"tokens": len(tokens) if tokens else None}, values, dtype)
-
-    def values(
-        self,
-        run: WatchedRun,
-        step: int,
-        name: str,
-        minus: int | None = None,
-        tokens: tuple[int, ...] | None = None,
-        heads: tuple[Head, ...] = (),
-    ) -> np.ndarray:
-        sequence = run.own if tokens is None else pictures.tokens_of(run.spec, None, tokens)
-        found = pictures.picture(run.spec, run.model(step), name, sequence, heads)
-        return found if minus is None else found - pictures.picture(run.spec, run.model(minus), name, sequence, heads)
+        header |= {"tokens": len(tokens) if tokens else None}
+        return key, self._made.get_or(
+            key, lambda: frame(header, run.values(step, name, minus, tokens, heads), view.dtype)
+        )
 
     def cell(self, asked: Cell) -> dict[str, Any]:
         run = self.seen(asked.run)
-        step = run.follower.stored_step(asked.step)
-        minus = None if asked.minus is None else run.follower.stored_step(asked.minus)
-        entry = next((e for e in run.about["pictures"] if e["name"] == asked.picture), None)
-        values = self.values(run, step, asked.picture, minus)
-        found = pictures.cell(values, asked.row, asked.column, bool(entry and entry["diagonal"] and minus is None))
-        rows, columns = (entry["rows"], entry["columns"]) if entry else ([], [])
-        key, value, best = (
-            marks[i] if i < len(marks) else str(i)
-            for marks, i in ((rows, asked.row), (columns, asked.column), (columns, found["best"]))
-        )
+        step = run.stored_step(asked.step)
+        minus = None if asked.minus is None else run.stored_step(asked.minus)
+        values = run.values(step, asked.picture, minus)  # refuses an unknown picture
+        entry = next(entry for entry in run.about["pictures"] if entry["name"] == asked.picture)
+        found = pictures.cell(values, asked.row, asked.column, entry["diagonal"] and minus is None)
+        key = pictures.mark(entry["rows"], asked.row)
+        value, best = (pictures.mark(entry["columns"], i) for i in (asked.column, found["best"]))
         return {"t": "cell", "id": asked.id, "step": step} | found | {"key": key, "value": value, "best": best}
 
     def sequence(self, asked: SequenceOf) -> dict[str, Any]:
         run = self.seen(asked.run)
-        step = run.follower.stored_step(asked.step)
+        step = run.stored_step(asked.step)
         given = asked.text is not None or asked.tokens is not None
         tokens = tuple(pictures.tokens_of(run.spec, asked.text, asked.tokens).tolist()) if given else None
-        return {"t": "sequence", "id": asked.id, "step": step} | self._predictions(run, step, tokens, asked.ablate)
+        return {"t": "sequence", "id": asked.id, "step": step} | run.predictions(step, tokens, asked.ablate)
 
     def tokens(self, asked: Tokens) -> dict[str, Any]:
         """Which tokens a text is; a run need not have weights for that."""
@@ -153,14 +119,8 @@ class RunReader:
         run = self.run(view.run)
         about = {"t": "reading", "run": run.id, "step": step, "error": None}
         try:
-            return about | self._predictions(run, step, view.tokens, view.ablate)
+            return about | run.predictions(step, view.tokens, view.ablate)
         except NoWeights:
             raise
         except EngramError as error:
             return about | {"error": str(error)}
-
-    def _predictions(
-        self, run: WatchedRun, step: int, tokens: tuple[int, ...] | None, heads: tuple[Head, ...]
-    ) -> dict[str, Any]:
-        sequence = run.own if tokens is None else pictures.tokens_of(run.spec, None, tokens)
-        return pictures.predictions(run.spec, run.model(step), sequence, heads)

@@ -10,10 +10,8 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engram.errors import EngramError, explain_crash
-from engram.lab.backend import Backend
-from engram.lab.orders import order_of
-from engram.lab.protocol import VERSION, Cell, Control, Intervene, Runs, Said, Start, Tokens, View, parse
-from engram.lab.protocol import Sequence as SequenceOf
+from engram.lab.backend import Backend, order_of
+from engram.lab.protocol import VERSION, Control, Intervene, Runs, Said, Start, View, parse
 from engram.lab.watched_run import Made
 from engram.records.follow import NoWeights
 
@@ -100,14 +98,7 @@ class Tab:
         await self.send(found)
 
     async def found(self, asked: Said) -> Message:
-        reader = self.backend.reader
         match asked:
-            case Cell():
-                return await self.backend.thread(reader.cell, asked)
-            case SequenceOf():
-                return await self.backend.thread(reader.sequence, asked)
-            case Tokens():
-                return await self.backend.thread(reader.tokens, asked)
             case Runs():
                 return await self.runs()
             case Control():
@@ -115,8 +106,8 @@ class Tab:
                 return await self.ordered(asked.id, {"op": asked.op, "value": asked.value})
             case Start() | Intervene():
                 self.backend.not_too_many()
-                return await self.ordered(asked.id, await self.backend.thread(order_of, asked, reader))
-        raise EngramError("this is no question")
+                return await self.ordered(asked.id, await self.backend.thread(order_of, asked, self.backend.reader))
+        return await self.backend.thread(getattr(self.backend.reader, asked.t), asked)  # cell, sequence, tokens
 
     async def runs(self) -> Message:
         found = await self.backend.thread(self.backend.reader.runs)
@@ -192,15 +183,15 @@ class Tab:
         except EngramError as error:
             told = {"t": "error", "message": str(error)}
             return [sent.unless(("error", name), told, told)]
-        rows, columns = run.rows(min(self._rows.get(name, 0), len(run.follower.rows))), run.columns()
-        self._rows[name] = len(run.follower.rows)
+        rows, columns = run.rows_from(min(self._rows.get(name, 0), len(run.rows))), run.columns()
+        self._rows[name] = len(run.rows)
         wrong = {"t": "error", "message": run.wrong} if run.wrong else None
         changed = [sent.unless((kind, name), now, now) for kind, now in (("columns", columns), ("error", wrong))]
         return [about, rows, *changed]
 
     def step(self, sent: Sent, view: View) -> int:
         """The step whose weights are shown."""
-        return self.backend.reader.run(view.run).follower.stored_step(view.step)
+        return self.backend.reader.run(view.run).stored_step(view.step)
 
     def picture(self, sent: Sent, view: View, step: int, name: str) -> bytes | None:
         return sent.unless(("picture", name), *self.backend.reader.frame(view, name, step))
@@ -216,10 +207,6 @@ def _next_tick(hz: float) -> float:
 
 
 def _refusal(id: int | None, error: str) -> dict[str, Any]:
-    return {"t": "answer", "id": id, "ok": False, "error": error, "field": _field(error)}
-
-
-def _field(error: str) -> str | None:
-    """The field that an error names first: task.K: …"""
+    """With the field that an error names first: task.K: …"""
     found = re.match(r"(?:events\.\d+[:.] ?)?([A-Za-z_][\w.]*): ", error)
-    return found[1] if found else None
+    return {"t": "answer", "id": id, "ok": False, "error": error, "field": found[1] if found else None}

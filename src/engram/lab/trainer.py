@@ -3,13 +3,11 @@
 python -m engram.lab.trainer HOME
 """
 
-import base64
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from math import ceil
 from pathlib import Path
@@ -27,7 +25,7 @@ from engram.records.fork import fork, steered
 from engram.records.writer import Writer, note, write_spec
 from engram.runner.execute import execute
 from engram.specs import Train
-from engram.specs.encode import build, decode
+from engram.specs.encode import build, of_message
 from engram.specs.events import Event, kind_called
 from engram.specs.spec import run_id
 
@@ -105,7 +103,7 @@ class Trainer:
     def obey(self, order: Order) -> None:
         """Every order gets an answer: where it took effect, or why it did not."""
         try:
-            step = ORDERS[order["op"]](self, order)
+            step = getattr(self, f"on_{order['op']}")(order)
             answer = {"ok": True, "run": run_id(self.spec) if self.spec else None, "step": step}
         except Exception as error:
             answer = {"ok": False, "error": re.sub(r"^events\.\d+(\.|: )", "", explain_crash(error))}
@@ -158,19 +156,19 @@ class Trainer:
             writer.show(moment.step, moment.weights)
             self._shown = now + max(1 / self._hz, (time.monotonic() - now) / SHARE)
 
-    # Orders: each returns the step at which it takes effect.
+    # Orders, by name: each returns the step at which it takes effect.
 
-    def begin(self, order: Order) -> int:
-        spec = decode(order["spec"], {name: base64.b64decode(text) for name, text in order["code"].items()})
+    def on_start(self, order: Order) -> int:
+        spec = of_message(order)
         folder = self.home / run_id(spec)
         if not (folder / "spec.json").exists():  # whoever asked can look at it from now on
             write_spec(spec, folder)
         return self.take(spec)
 
-    def go(self, order: Order) -> int:
+    def on_go(self, order: Order) -> int:
         return self.take(Record(self.home / order["run"]).train)
 
-    def intervene(self, order: Order) -> int:
+    def on_intervene(self, order: Order) -> int:
         """The run is forked at the event's step, and the fork goes on; paused if the run was."""
         record = Record(self.home / order["run"])
         if order["at"] is None and record.ended is not None:
@@ -194,36 +192,36 @@ class Trainer:
         self.rows = rows
         return rows
 
-    def pause(self, order: Order) -> int:
+    def on_pause(self, order: Order) -> int:
         self.paused, self.until = True, None
         return self.present()
 
-    def resume(self, order: Order) -> int:
+    def on_resume(self, order: Order) -> int:
         self.present()
         self.paused, self.error = False, None
         return self.rows
 
-    def some_steps(self, order: Order) -> int:
-        self.present()
-        self.paused, self.error, self.until = False, None, self.rows + max(1, int(order["value"]))
-        return self.rows
+    def on_step(self, order: Order) -> int:
+        step = self.on_resume(order)
+        self.until = step + max(1, int(order["value"]))
+        return step
 
     def present(self) -> int:
         if self.spec is None or self.ended:
             raise EngramError("nothing is being trained; start a run, or go on with one")
         return self.rows
 
-    def at_most(self, order: Order) -> int:
+    def on_limit(self, order: Order) -> int:
         self.limit, self._due = order["value"], 0.0
         return self.rows
 
-    def watch(self, order: Order) -> int:
+    def on_watch(self, order: Order) -> int:
         now = time.monotonic()
         self._hz = max(order["hz"], self._hz if now < self._watched else 0.0)
         self._watched, self._shown = now + WATCHED_FOR, min(self._shown, now + 1 / self._hz)
         return self.rows
 
-    def quit(self, order: Order) -> int:
+    def on_quit(self, order: Order) -> int:
         self.quitting = True
         return self.rows
 
@@ -234,18 +232,6 @@ def _can_go_back(event: Event, stored: list[int]) -> None:
             near = min(stored, key=lambda other: abs(other - step), default="none")
             raise EngramError(f"{field}: the weights of step {step} are not stored; the nearest that are: {near}")
 
-
-ORDERS: dict[str, Callable[[Trainer, Order], int]] = {
-    "start": Trainer.begin,
-    "go": Trainer.go,
-    "intervene": Trainer.intervene,
-    "pause": Trainer.pause,
-    "resume": Trainer.resume,
-    "step": Trainer.some_steps,
-    "limit": Trainer.at_most,
-    "watch": Trainer.watch,
-    "quit": Trainer.quit,
-}
 
 if __name__ == "__main__":
     sys.exit(main())

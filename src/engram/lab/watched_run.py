@@ -3,7 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from engram.errors import EngramError
 from engram.lab import pictures
+from engram.models import Model
 from engram.models.memories import heads_of
+from engram.models.trace import Head
 from engram.probes.columns import axis, curves, memories
 from engram.records.files import Row
 from engram.records.follow import Follower
@@ -23,6 +25,7 @@ from engram.tasks.batch import marks_of
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
 Made = TypeVar("Made")
+Tokens = Sequence[int] | None  # None: a sequence of the task's own
 
 
 class Cache(OrderedDict[Any, Any]):
@@ -37,11 +40,11 @@ class Cache(OrderedDict[Any, Any]):
         return self[key]
 
 
-class WatchedRun:
+class WatchedRun(Follower):
     """A run that somebody looks at."""
 
     def __init__(self, folder: Path):
-        self.follower = Follower(folder)
+        super().__init__(folder)
         self.id = folder.name
         self.state = "part-done"
         self.wrong: str | None = None  # why its rows cannot be read
@@ -51,40 +54,50 @@ class WatchedRun:
         self._models = Cache()
         self._measured: dict[str, None] = {}  # columns with a number in them, in the order in which they came
 
-    @cached_property
-    def spec(self) -> Train:
-        return self.follower.first.train
-
     def look(self, since: float | None = None) -> None:
         """What is new, unless it was looked for since a moment; without one, at most every POLL seconds."""
         if self._looked >= (time.monotonic() - POLL if since is None else since):
             return
         self._looked = time.monotonic()
         self._see_state()  # first: of a run that is over, all rows are told
-        self.follower.look_for_weights()
+        self.look_for_weights()
         try:
-            news, self.wrong = self.follower.poll(), None
+            news, self.wrong = self.poll(), None
         except EngramError as error:
             news, self.wrong = [], str(error)
         if news:
             self._measured |= dict.fromkeys(name for row in news for name, value in row.items() if _is_number(value))
-            self.births = births_in(self.follower.rows, self._measured)
+            self.births = births_in(self.rows, self._measured)
 
     def _see_state(self) -> None:
         """A record that has ended is checked once."""
         try:
-            ended = (self.follower.folder / "digest.json").stat().st_mtime_ns
+            ended = (self.folder / "digest.json").stat().st_mtime_ns
         except OSError:
             ended = 0
         if not ended or ended != self._digest:
-            self.state, self._digest = state(self.follower.record), ended
+            self.state, self._digest = state(self.record), ended
 
-    def model(self, step: int) -> Any:
-        return self._models.get_or(step, lambda: self.follower.model(step), most=24)
+    def model(self, step: int) -> Model:
+        return self._models.get_or(step, partial(super().model, step), most=24)
 
     @cached_property
-    def own(self) -> np.ndarray:
+    def _own(self) -> np.ndarray:
         return pictures.own_sequence(self.spec)
+
+    def _sequence(self, tokens: Tokens) -> np.ndarray:
+        return self._own if tokens is None else pictures.tokens_of(self.spec, None, tokens)
+
+    def values(
+        self, step: int, name: str, minus: int | None, tokens: Tokens = None, heads: Sequence[Head] = ()
+    ) -> np.ndarray:
+        """A picture; less that of another step."""
+        sequence = self._sequence(tokens)
+        found = pictures.picture(self.spec, self.model(step), name, sequence, heads)
+        return found if minus is None else found - pictures.picture(self.spec, self.model(minus), name, sequence, heads)
+
+    def predictions(self, step: int, tokens: Tokens, heads: Sequence[Head]) -> dict[str, Any]:
+        return pictures.predictions(self.spec, self.model(step), self._sequence(tokens), heads)
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -110,9 +123,9 @@ class WatchedRun:
         found = [c._asdict() | {"axis": axis(c.group)} for c in curves(self._measured)]
         return {"t": "columns", "run": self.id, "columns": found}
 
-    def rows(self, start: int) -> dict[str, Any] | None:
+    def rows_from(self, start: int) -> dict[str, Any] | None:
         """Rows from a step on, by column; None if there are none."""
-        rows = self.follower.rows[start:]
+        rows = self.rows[start:]
         if not rows:
             return None
         names = dict.fromkeys(name for row in rows for name in row)
@@ -120,14 +133,13 @@ class WatchedRun:
         return {"t": "rows", "run": self.id, "from": rows[0]["step"], "columns": columns}
 
     def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
-        rows = self.follower.rows
         return {
             "t": "state",
             "run": self.id,
             "state": self.state,
-            "step": rows[-1]["step"] if rows else None,
-            "snapshots": self.follower.stored,
-            "live": self.follower.live_step,
+            "step": self.rows[-1]["step"] if self.rows else None,
+            "snapshots": self.stored,
+            "live": next(iter(self.live), None),
             "births": self.births,
             "trainer": trainer,
         }

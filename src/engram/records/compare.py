@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from engram.records import files
 from engram.records.files import Row
 from engram.records.record import Record, walk
@@ -33,9 +31,8 @@ def facts(record: Record) -> dict[str, Any]:
 
 
 def _last(record: Record, name: str) -> float | None:
-    values = record.column(name)
-    there = values[~np.isnan(values)]
-    return float(there[-1]) if len(there) else None
+    _, values = record.curve(name)
+    return float(values[-1]) if len(values) else None
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Mismatch:
 
 def first_mismatch(record: Record, again: Iterable[Row], to_the_byte: bool) -> Mismatch | None:
     for stored, row in zip(record.rows, again, strict=False):
-        fresh = files.parse_rows(record.folder, files.line_of(row))[0]
+        fresh = files.parse_rows(record.folder, [files.line_of(row)])[0]
         for column in dict.fromkeys([*stored, *fresh]):
             old, new = stored.get(column), fresh.get(column)
             if old != new and (to_the_byte or not _close(column, old, new)):

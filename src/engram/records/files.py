@@ -26,11 +26,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+from safetensors import safe_open
+
 from engram.errors import EngramError
 
 Row = dict[str, Any]
 COMMITTED = Path(str(files("engram"))) / "data" / "records"
-HOME_PARTS = ("figures", "lab", "reports")  # folders of the home that are not runs
 LIVE = "live.safetensors"
 
 
@@ -103,9 +105,22 @@ def complete_lines(content: bytes) -> list[bytes]:
     return content.split(b"\n")[:-1]
 
 
-def parse_rows(folder: Path, content: bytes) -> list[Row]:
+def new_lines(path: Path, start: int) -> tuple[list[bytes], int]:
+    """The whole lines of a file that is being written, from byte `start` on, and where the next look begins."""
+    with path.open("rb") as file:
+        begin = file.seek(min(start, file.seek(0, os.SEEK_END)))  # it may have been cut back
+        lines = complete_lines(file.read())
+    return lines, begin + size_of(lines)
+
+
+def size_of(lines: list[bytes]) -> int:
+    """How many bytes whole lines take in their file."""
+    return sum(len(line) + 1 for line in lines)
+
+
+def parse_rows(folder: Path, lines: list[bytes]) -> list[Row]:
     try:
-        rows = [json.loads(line) for line in complete_lines(content)]
+        rows = [json.loads(line) for line in lines]
         if not all(isinstance(row, dict) and "step" in row for row in rows):
             raise ValueError
         return rows
@@ -113,8 +128,34 @@ def parse_rows(folder: Path, content: bytes) -> list[Row]:
         raise corrupt(folder, "rows.jsonl has an unreadable line") from None
 
 
+def numbered(folder: Path) -> dict[int, Path]:
+    """The weights in a folder by the step that names their file, in order."""
+    found = {int(file.stem): file for file in folder.glob("*.safetensors") if file.stem.isdecimal()}
+    return dict(sorted(found.items()))
+
+
+def standing(state: Path) -> tuple[int, int]:
+    """Step and number of events of a stored state."""
+    with safe_open(str(state), "pt") as tensors:
+        about = tensors.metadata()
+    return int(about["step"]), int(about.get("events", 0))
+
+
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def is_held(lock: Path, patience: float = 0.0) -> bool:
+    """Whether a process holds a lock. Who asks holds it for a moment, too: with patience it is asked once more."""
+    if not lock.exists():
+        return False
+    try:
+        with FileLock(lock, timeout=patience, poll_interval=patience):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False  # not ours to open, so we cannot know
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from safetensors.torch import load as load_tensors
 
 from engram.errors import EngramError
 from engram.models import Model, Weights
-from engram.records.files import LIVE, Row, parse_rows
+from engram.records.files import LIVE, Row, new_lines, parse_rows
 from engram.records.record import Record, initial_weights, model_at
+from engram.specs import Train
 
 
 class NoWeights(EngramError):
@@ -28,7 +29,7 @@ class Follower:
         self.folder = folder
         self.rows: list[Row] = []
         self.stored: list[int] = []  # steps whose weights are stored
-        self.live: tuple[int, Weights] | None = None  # what a trainer shows while it is watched
+        self.live: dict[int, Weights] = {}  # by step, what a trainer shows while it is watched
         self._read = 0
         self._live_file: tuple[int, ...] = ()
 
@@ -38,20 +39,20 @@ class Follower:
         return Record(self.folder)
 
     @cached_property
-    def first(self) -> Record:
-        """For what never changes: the Spec and the first weights."""
-        return Record(self.folder)
+    def spec(self) -> Train:
+        return self.record.train
 
     @cached_property
     def _initial(self) -> Weights:
-        return initial_weights(self.first.train)
+        return initial_weights(self.spec)
 
     def poll(self) -> list[Row]:
         """New rows; a resumed run may have been cut back, and then some of them come again."""
         path = self.folder / "rows.jsonl"
-        if path.exists() and path.stat().st_size < self._read:
-            self._read = 0
-        rows, self._read = new_rows(self.folder, self._read)
+        if not path.exists():
+            return []
+        lines, read = new_lines(path, self._read if path.stat().st_size >= self._read else 0)
+        rows, self._read = parse_rows(self.folder, lines), read
         if rows:
             del self.rows[rows[0]["step"] :]
             self.rows += rows
@@ -67,48 +68,31 @@ class Follower:
                 if this != self._live_file:
                     self.live, self._live_file = _shown(file.read()), this
         except OSError:
-            self.live, self._live_file = None, ()
-
-    @property
-    def live_step(self) -> int | None:
-        return self.live[0] if self.live else None
+            self.live, self._live_file = {}, ()
 
     def stored_step(self, step: int | None) -> int:
         """The last step with weights up to this one; None: the newest."""
-        shown = [] if self.live is None else [self.live[0]]
-        known = [s for s in [*self.stored, *shown] if step is None or s <= step]
+        known = [s for s in (*self.stored, *self.live) if step is None or s <= step]
         if not known:
             raise NoWeights(f"run {self.folder.name} has no weights yet")
         return max(known)
 
     def model(self, step: int) -> Model:
         """The model at a stored step, or at the live one."""
-        return model_at(self.first.train, step, self._initial, self._weights(step))
+        return model_at(self.spec, step, self._initial, self._weights(step))
 
     def _weights(self, step: int) -> Weights:
-        if self.live is not None and self.live[0] == step:
-            return self.live[1]
+        if step in self.live:
+            return self.live[step]
         if step not in self.stored:
             raise NoWeights(f"run {self.folder.name} has moved on from step {step}")
         return self.record.snapshot(step)
 
 
-def _shown(content: bytes) -> tuple[int, Weights] | None:
-    """Step and weights of a live file."""
+def _shown(content: bytes) -> dict[int, Weights]:
+    """The weights of a live file, by their step; none if it is unreadable."""
     try:
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        return int(header["__metadata__"]["step"]), load_tensors(content)
+        return {int(header["__metadata__"]["step"]): load_tensors(content)}
     except (SafetensorError, KeyError, ValueError):
-        return None
-
-
-def new_rows(folder: Path, start: int) -> tuple[list[Row], int]:
-    """The rows of a run that is being written from byte `start` on, and where the next look begins."""
-    path = folder / "rows.jsonl"
-    if not path.exists():
-        return [], start
-    with path.open("rb") as file:
-        begin = file.seek(min(start, file.seek(0, os.SEEK_END)))  # a resumed run was cut back
-        content = file.read()
-    whole = content[: content.rfind(b"\n") + 1]
-    return parse_rows(folder, whole), begin + len(whole)
+        return {}

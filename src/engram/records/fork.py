@@ -2,16 +2,15 @@
 
 import os
 import shutil
+from itertools import takewhile
 from pathlib import Path
-
-from safetensors import safe_open
 
 from engram.records import files
 from engram.records.files import writing_to
 from engram.records.record import Record
 from engram.records.writer import write_spec
 from engram.specs.encode import build
-from engram.specs.events import Event, Reset
+from engram.specs.events import Event
 from engram.specs.spec import Train, run_id
 
 
@@ -52,8 +51,8 @@ def _take_over(parent: Record, spec: Train, part: Path) -> None:
             files.replace(part / name, b"".join(line + b"\n" for line in lines))
     shutil.copy(parent.folder / "env.json", part / "env.json")
     for kind in ("snapshots", "states"):
-        for file in _stored(parent, kind):
-            if int(file.stem) < step:
+        for stored, file in files.numbered(parent.folder / kind).items():
+            if stored < step:
                 _link(file, part / kind / file.name)
 
 
@@ -61,14 +60,11 @@ def _copy_state(parent: Record, spec: Train, to: Path) -> int | None:
     """Copies the last common state, and returns its step. The parent may be at work: what counts is what was copied."""
     if parent.stale:
         return None
-    candidates = [
-        (_of(file)[0], file)
-        for file in (parent.folder / "state.safetensors", *_stored(parent, "states"))
-        if file.exists()
-    ]
-    for _, file in sorted(candidates, reverse=True):
+    kept = files.numbered(parent.folder / "states").values()
+    candidates = [file for file in (parent.folder / "state.safetensors", *kept) if file.exists()]
+    for file in sorted(candidates, key=lambda file: (files.standing(file)[0], file), reverse=True):
         shutil.copy(file, to)
-        step, events = _of(to)
+        step, events = files.standing(to)
         if _is_common(parent, spec, step, events):
             return step
         to.unlink()
@@ -80,27 +76,16 @@ def _is_common(parent: Record, spec: Train, step: int, events: int) -> bool:
     shared, parts_at = _parting(spec, parent.train)
     if step > parts_at or events > shared or step > len(Record(parent.folder).rows):
         return False
-    asked_for = {event.to for event in spec.events[events:] if isinstance(event, Reset) and event.to < step}
+    asked_for = {earlier for event in spec.events[events:] for earlier in event.earlier.values() if earlier < step}
     return asked_for <= set(parent.snapshot_steps)
 
 
 def _parting(spec: Train, other: Train) -> tuple[int, int]:
     """How many events two trainings share, and the step from which on they may differ."""
-    pairs = enumerate(zip(spec.events, other.events, strict=False))
-    shared = next((i for i, (mine, theirs) in pairs if mine != theirs), min(len(spec.events), len(other.events)))
+    pairs = zip(spec.events, other.events, strict=False)
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
     after = [events[shared].step for events in (spec.events, other.events) if len(events) > shared]
     return shared, min(after, default=spec.steps)
-
-
-def _stored(record: Record, kind: str) -> list[Path]:
-    return sorted(file for file in (record.folder / kind).glob("*.safetensors") if file.stem.isdecimal())
-
-
-def _of(state: Path) -> tuple[int, int]:
-    """Step and number of events of a state."""
-    with safe_open(str(state), "pt") as tensors:
-        about = tensors.metadata()
-    return int(about["step"]), int(about.get("events", 0))
 
 
 def _link(file: Path, to: Path) -> None:

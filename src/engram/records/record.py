@@ -16,11 +16,11 @@ from engram.errors import EngramError, did_you_mean
 from engram.memory.stored import Stored
 from engram.models import Model, Weights
 from engram.models.memories import memories_of
+from engram.models.transformer import silenced
 from engram.records import files
 from engram.records.files import Row, corrupt
 from engram.specs.encode import Code, decode, encode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
-from engram.specs.steering import muted
 from engram.values import Value
 
 Kind = TypeVar("Kind", Train, Check, Search)
@@ -119,13 +119,14 @@ class Record:
     def rows(self) -> list[Row]:
         if self.ended is None and not (self.folder / "rows.jsonl").exists():
             return []
-        return files.parse_rows(self.folder, files.read(self.folder, "rows.jsonl"))
+        return files.parse_rows(self.folder, files.complete_lines(files.read(self.folder, "rows.jsonl")))
 
     def column(self, name: str) -> Float[np.ndarray, " rows"]:
         """One value for each row; NaN where it was not measured."""
         values = np.array([row.get(name) for row in self.rows], dtype=float)
-        if np.isnan(values).all():
-            self._explain_missing(name)
+        if np.isnan(values).all() and name not in self.columns:
+            hint = did_you_mean(name, self.columns)
+            raise EngramError(f"record {self.id} has no column {name!r}; {hint}it has: {', '.join(self.columns)}")
         return values
 
     def curve(self, name: str) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
@@ -143,16 +144,10 @@ class Record:
         """The names of all columns, in the order in which they first occur."""
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
-    def _explain_missing(self, name: str) -> None:
-        if name not in self.columns:
-            hint = did_you_mean(name, self.columns)
-            raise EngramError(f"record {self.id} has no column {name!r}; {hint}it has: {', '.join(self.columns)}")
-
     @property
     def snapshot_steps(self) -> list[int]:
         """The steps whose weights are stored."""
-        stems = [file.stem for file in (self.folder / "snapshots").glob("*.safetensors")]
-        return sorted(int(stem) for stem in stems if stem.isdecimal())
+        return list(files.numbered(self.folder / "snapshots"))
 
     def model(self, step: int | None = None) -> Model:
         """The model at a stored step (the last one by default): call it on tokens to get a Trace."""
@@ -185,7 +180,7 @@ class Record:
 def model_at(spec: Train, step: int, initial: Weights, stored: Weights) -> Model:
     """The model with the trained weights of a step."""
     w = initial | {name: tensor.to(initial[name].dtype) for name, tensor in stored.items()}
-    return Model(spec.model, muted(spec, w, step))
+    return Model(spec.model, silenced(spec.model, w, spec.silent(step)))
 
 
 def initial_weights(spec: Train) -> Weights:

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from engram.errors import EngramError, did_you_mean
 from engram.records import files
 from engram.records.bundle import unpack
@@ -50,15 +48,7 @@ def of_spec(spec: Spec, homes: Iterable[Path]) -> Record | None:
 
 def being_written(record: Record) -> bool:
     """Whether a process holds the run's lock."""
-    if not (record.folder / "lock").exists():
-        return False
-    try:
-        with FileLock(record.folder / "lock", timeout=0):
-            return False
-    except Timeout:
-        return True
-    except OSError:
-        return False  # not ours to open, so we cannot know
+    return files.is_held(record.folder / "lock")
 
 
 def state(record: Record) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from safetensors import safe_open
 from safetensors.torch import save as tensor_bytes
 
 from engram.errors import EngramError
@@ -92,9 +91,7 @@ class Writer:
             self.step = len(files.complete_lines((self.folder / "rows.jsonl").read_bytes()))
         if state.exists():
             self.state = self.record.tensors(state.name)
-            with safe_open(str(state), "pt") as tensors:
-                about = tensors.metadata()
-            self.step, self.events = int(about["step"]), int(about.get("events", 0))
+            self.step, self.events = files.standing(state)
         rows = self._kept_lines("rows.jsonl")
         if len(rows) < self.step:
             raise corrupt(self.folder, f"rows.jsonl ends at row {len(rows)} but the state is of step {self.step}")
@@ -106,9 +103,10 @@ class Writer:
 
     def _drop_what_comes_later(self) -> None:
         """Weights beyond the rows: they will come again."""
-        for file in (*self.folder.glob("snapshots/*.safetensors"), *self.folder.glob("states/*.safetensors")):
-            if file.stem.isdecimal() and int(file.stem) > self.step:
-                file.unlink()
+        for kind in ("snapshots", "states"):
+            for step, file in files.numbered(self.folder / kind).items():
+                if step > self.step:
+                    file.unlink()
         (self.folder / files.LIVE).unlink(missing_ok=True)
 
     def _kept_lines(self, name: str) -> list[bytes]:
@@ -118,7 +116,7 @@ class Writer:
     def _cut_to(self, name: str, lines: list[bytes]) -> Any:
         path = self.folder / name
         with path.open("ab") as file:
-            file.truncate(sum(len(line) + 1 for line in lines))
+            file.truncate(files.size_of(lines))
         return path.open("ab")
 
     def _write_env(self) -> None:
@@ -132,13 +130,10 @@ class Writer:
         """Hand a row to the file system before the next step begins."""
         with writing_to(self.folder):
             seconds = self._seconds_before + time.monotonic() - self._began
-            self._write_line(self._rows, row)
-            self._write_line(self._timing, {"step": row["step"], "seconds": round(seconds, 4)})
-
-    @staticmethod
-    def _write_line(file: Any, row: Row) -> None:
-        file.write(files.line_of(row))
-        file.flush()
+            timing = {"step": row["step"], "seconds": round(seconds, 4)}
+            for file, line in ((self._rows, row), (self._timing, timing)):
+                file.write(files.line_of(line))
+                file.flush()
 
     def snapshot(self, step: int, weights: Weights, durable: bool = True) -> None:
         with writing_to(self.folder):

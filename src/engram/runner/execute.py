@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -13,23 +13,27 @@ import torch
 
 from engram.errors import EngramError, Interrupted
 from engram.learning import Diverged, Moment, choose_path
+from engram.learning.bisection import bisection
 from engram.records import Record
 from engram.records.files import Row
 from engram.records.writer import Writer
-from engram.runner.search import search_rows
 from engram.runner.training import Standing, measured_steps
 from engram.specs import Check, Search, Spec, Train
 from engram.specs.spec import run_id
+
+OnRow = Callable[[Row], None]
+Stop = Callable[[], bool]
+OnMoment = Callable[[Writer, Moment], None]
 
 
 def execute(
     spec: Spec,
     home: Path,
     device: str = "cpu",
-    on_row: Callable[[Row], None] = lambda row: None,
-    stop: Callable[[], bool] = lambda: False,
+    on_row: OnRow = lambda row: None,
+    stop: Stop = lambda: False,
     path: str = "auto",
-    on_moment: Callable[[Writer, Moment], None] = lambda writer, moment: None,
+    on_moment: OnMoment = lambda writer, moment: None,
 ) -> Record:
     """Run a Spec to its end and return its Record: reused if finished, resumed if part-done.
 
@@ -47,15 +51,13 @@ def execute(
             on_row(row)
         if isinstance(spec, Train):
             _train(spec, writer, device, chosen, on_row, stop, on_moment)
-        elif isinstance(spec, Search):
-            _search(spec, writer, chosen, on_row, stop)
         else:
-            _check(spec, writer, on_row, stop)
+            _measure(spec, writer, chosen, on_row, stop)
         writer.end("finished")
     return Record(record.folder)
 
 
-def _reused(record: Record, on_row: Callable[[Row], None]) -> Record:
+def _reused(record: Record, on_row: OnRow) -> Record:
     if not record.finished:
         raise EngramError(f"run {record.id} has already ended: {(record.ended or {})['end']}")
     for row in record.rows:
@@ -91,15 +93,7 @@ def fresh_rows(spec: Spec, path: str) -> Iterator[Row]:
     return search_rows(spec, path) if isinstance(spec, Search) else law_rows(spec)
 
 
-def _train(
-    spec: Train,
-    writer: Writer,
-    device: str,
-    path: str,
-    on_row: Callable[[Row], None],
-    stop: Callable[[], bool],
-    on_moment: Callable[[Writer, Moment], None],
-) -> None:
+def _train(spec: Train, writer: Writer, device: str, path: str, on_row: OnRow, stop: Stop, on_moment: OnMoment) -> None:
     snapshots = _snapshots(spec)
     start = Standing(writer.step, writer.state, writer.events)
     try:
@@ -125,38 +119,53 @@ def _snapshots(spec: Train) -> set[int]:
     return steps | {step for event in spec.events for step in (event.step, *event.earlier.values())}
 
 
-def _check(spec: Check, writer: Writer, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:
-    """A Check keeps no state: an interrupted one starts again."""
-    for row in law_rows(spec):
-        if stop():
-            raise Interrupted([writer.record.id])
-        writer.append(row)
-        on_row(row)
-
-
-def _search(spec: Search, writer: Writer, path: str, on_row: Callable[[Row], None], stop: Callable[[], bool]) -> None:
-    """A Search keeps no state but its rows: they are its answers so far."""
+def _measure(spec: Check | Search, writer: Writer, path: str, on_row: OnRow, stop: Stop) -> None:
+    """A Check keeps no state: an interrupted one starts again. A Search keeps its rows: they are its answers so far."""
+    known = Record(writer.folder).rows
     try:
-        for row in search_rows(spec, path, Record(writer.folder).rows, stop):
+        for row in search_rows(spec, path, known, stop) if isinstance(spec, Search) else law_rows(spec, stop):
             writer.append(row)
             on_row(row)
     except Interrupted:
         raise Interrupted([writer.record.id]) from None
 
 
-def law_rows(spec: Check) -> Iterator[Row]:
+def law_rows(spec: Check, stop: Stop = lambda: False) -> Iterator[Row]:
     for index, values in enumerate(spec.function(draws=spec.draws, seed=spec.seed, **spec.sizes)):
+        if stop():
+            raise Interrupted([])
         yield {"step": index} | values
+
+
+def search_rows(spec: Search, path: str, known: Sequence[Row] = (), stop: Stop = lambda: False) -> Iterator[Row]:
+    """The size that was tried and the outcome; `known` rows are not tried again."""
+    asking, step = bisection(*spec.bracket, 1 + spec.tolerance), 0
+    n = next(asking)
+    while True:
+        rows = list(known[step : step + spec.votes])
+        if any(row.get("n") != n or row.get("vote") != vote for vote, row in enumerate(rows)):
+            fix = f"remove the run (engram runs rm {run_id(spec)}) and run it again"
+            raise EngramError(f"run {run_id(spec)}: row {step} answers another question; {fix}")
+        if len(rows) < spec.votes:  # all votes of a size again: how many share a product can change a digit
+            for vote, outcome in list(enumerate(_outcomes(spec, n, path, stop)))[len(rows) :]:
+                rows.append({"step": step + vote, "n": n, "vote": vote} | outcome)
+                yield rows[-1]
+        step += spec.votes
+        try:
+            n = asking.send(spec.passed([row["accuracy"] for row in rows]) != spec.rises)
+        except StopIteration:
+            return
+
+
+def _outcomes(spec: Search, n: int, path: str, stop: Stop) -> list[dict[str, float]]:
+    """Every vote has its own codebook; the first is that of the seed."""
+    return spec.kind.trial(spec, n, [spec.seed + (vote << 32) for vote in range(spec.votes)], path, stop)
 
 
 def environment(device: str, path: str) -> dict[str, Any]:
     """What may change the last digit of a number."""
     packages = {name: version(name) for name in ("engram", "torch", "numpy")}
-    machine = {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "system": platform.system(),
-    }
+    machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
     how = {"device": device, "threads": torch.get_num_threads(), "path": path, "pid": os.getpid()}
     return packages | {"commit": _commit()} | machine | how
 

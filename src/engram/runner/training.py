@@ -6,20 +6,18 @@ from itertools import pairwise
 
 import torch
 
+from engram.errors import EngramError
 from engram.learning import PATHS, Moment, train
 from engram.learning.reference import Gradients, Measured
 from engram.models import Weights
 from engram.models.trace import Architecture, Head
 from engram.models.transformer import silenced
+from engram.probes.probe import Look, Probe, known_probes, probes_by_name
 from engram.records.files import Row
 from engram.records.record import initial_weights
-from engram.runner.probing import probe
 from engram.specs import Train
 from engram.specs.events import Past
-from engram.specs.steering import at, muted, silent
 from engram.tasks import Batch
-
-Steps = Iterator[tuple[Moment, Row]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ def measured_steps(
     path: str = "reference",
     start: Standing = Standing(),  # noqa: B008 (frozen)
     past: Past = lambda step: {},
-) -> Steps:
+) -> Iterator[tuple[Moment, Row]]:
     """Loss and accuracy of every fresh batch, and the probes that are due.
 
     `past` returns trained weights from before the start, where an event needs them.
@@ -48,7 +46,7 @@ def measured_steps(
         for i, event in enumerate(spec.events):
             if i >= start.events and event.step == begin:
                 event.act(w, averages, lambda step: kept.get(step) or past(step), (spec.seed, f"event.{i}"))
-        now, heads = at(spec, begin), silent(spec, begin)
+        now, heads = spec.at(begin), spec.silent(begin)
         gradients = _silenced(PATHS[path], heads)
         steps = train(now.task, now.model, now.plan, now.seed, w, gradients, begin, averages, end)
         averages = yield from _rows(spec, now, w, gradients, steps, kept)
@@ -77,8 +75,8 @@ def _rows(
             return over.value
         if moment.step in asked_for:
             kept[moment.step] = {name: value.clone() for name, value in moment.weights.items()}
-        probed = probe(now, moment.step, muted(spec, w, moment.step), gradients)
-        yield moment, {"step": moment.step} | moment.metrics | probed
+        used = silenced(spec.model, w, spec.silent(moment.step))
+        yield moment, {"step": moment.step} | moment.metrics | probe(now, moment.step, used, gradients)
 
 
 def _silenced(gradients: Gradients, heads: frozenset[Head]) -> Gradients:
@@ -98,3 +96,38 @@ def _state(spec: Train, stored: Mapping[str, torch.Tensor], device: str) -> tupl
     weights = {key.removeprefix("weights/"): value for key, value in stored.items() if key.startswith("weights/")}
     averages = {key: value.to(device) for key, value in stored.items() if not key.startswith("weights/")}
     return {name: value.to(device) for name, value in (initial_weights(spec) | weights).items()}, averages
+
+
+@torch.no_grad()
+def probe(spec: Train, step: int, w: Weights, gradients: Gradients) -> dict[str, float]:
+    """The columns of the probes that are due at this step."""
+    due = [probe for probe in probes_of(spec) if probe.is_due(step, spec.plan.steps)]
+    plan, first = spec.plan, lambda: _first(spec, w)
+    look = Look(spec.task, spec.model, w, spec.seed, plan.trained, plan.loss, spec.tests, gradients, first)
+    found: dict[str, float] = {}
+    for probe in due:
+        found |= _checked(probe, probe.measure(look), found)
+    return found
+
+
+def probes_of(spec: Train) -> Iterator[Probe]:
+    """Those that every training has where they suit, those that the plan names for the end, and the user's own."""
+    for rhythm in ("probe_every", "attention_every"):
+        standard = [kind(every=getattr(spec.plan, rhythm)) for kind in known_probes() if kind.rhythm == rhythm]
+        yield from (probe for probe in standard if probe.missing(spec.task, spec.model) is None)
+    yield from (probes_by_name()[name]() for name in spec.plan.at_end)
+    yield from spec.plan.probes  # type: ignore[misc]  # Train has checked that they are probes
+
+
+def _first(spec: Train, w: Weights) -> Weights:
+    device = next(iter(w.values())).device
+    return {name: value.to(device) for name, value in initial_weights(spec).items()}
+
+
+def _checked(probe: Probe, measured: dict[str, float], before: dict[str, float]) -> dict[str, float]:
+    """A probe may write only the columns that it has declared, and none of another probe."""
+    for column in measured:
+        if not column.startswith(probe.columns) or column in before:
+            whose = "another probe wrote it" if column in before else f"its own begin with {', '.join(probe.columns)}"
+            raise EngramError(f"{type(probe).__name__}: {column!r} is not a column of this probe; {whose}")
+    return measured

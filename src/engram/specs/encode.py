@@ -1,6 +1,7 @@
 """Values as JSON and back: nested, typed by class name, with errors that name the field."""
 
 import ast
+import base64
 import hashlib
 import io
 import json
@@ -145,6 +146,17 @@ def user_code(value: Any) -> dict[str, bytes]:
     module = sys.modules[type(value).__module__]
     own = {module.__file_name__: module.__content__} if type(value).stable_name is None else {}
     return own | user_code([getattr(value, name) for name in type(value).model_fields])
+
+
+def message_of(value: Value) -> dict[str, Any]:
+    """A Value as JSON for another process, together with the user's files that it needs."""
+    code = {name: base64.b64encode(content).decode() for name, content in user_code(value).items()}
+    return {"spec": encode(value), "code": code}
+
+
+def of_message(message: dict[str, Any]) -> Any:
+    """The Value that `message_of` wrote."""
+    return decode(message["spec"], {name: base64.b64decode(text) for name, text in message["code"].items()})
 
 
 def in_files(kind: type[Value], code: Code) -> bool:

@@ -3,8 +3,8 @@
 An event takes effect before its step is measured. A training is a function of its Spec, events included: one that was
 steered by hand and one that runs through the same Spec at once have the same rows.
 
-All about an intervention stands in its class: fields and how a form asks for them (engram.specs.forms), words, effects,
-and what it refuses. Another intervention is another class, here or in a file of one's own:
+All about an intervention stands in its class: fields and how a form asks for them (engram.specs.settings), words,
+effects, and what it refuses. Another intervention is another class, here or in a file of one's own:
 
     from engram import OfMatrix
 
@@ -19,7 +19,7 @@ and what it refuses. Another intervention is another class, here or in a file of
             w[self.matrix] *= self.factor
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
@@ -32,8 +32,7 @@ from engram.models import Weights
 from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.specs.encode import in_files, user_code
-from engram.specs.forms import Ask, Offer, form
-from engram.specs.settings import setting, with_settings
+from engram.specs.settings import Ask, Offer, form, setting, with_settings
 from engram.values import Value, generator
 
 if TYPE_CHECKING:
@@ -265,7 +264,7 @@ class Change(Event, name="learning.events.Change"):
 
 def kinds(spec: "Train") -> dict[str, type[Event]]:
     """Interventions by name: Engram's own, then those in the files of one's own that the Spec carries."""
-    code, known = user_code(spec), list(_subclasses(Event))
+    code, known = user_code(spec), _subclasses(Event)
     own = [kind for kind in known if in_files(kind, code)]
     return {kind.__name__.lower(): kind for kind in [*(kind for kind in known if kind.stable_name), *own]}
 
@@ -291,7 +290,5 @@ def kind_called(name: str, spec: "Train") -> type[Event]:
     return known[name]
 
 
-def _subclasses(kind: type[Event]) -> Iterator[type[Event]]:
-    for sub in kind.__subclasses__():
-        yield sub
-        yield from _subclasses(sub)
+def _subclasses(kind: type[Event]) -> list[type[Event]]:
+    return [found for sub in kind.__subclasses__() for found in (sub, *_subclasses(sub))]

@@ -2,23 +2,23 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import reduce
 from math import log, log1p, log2
 from typing import Annotated, Any
 
 from pydantic import Field, InstanceOf, model_validator
 
-from engram.errors import did_you_mean
+from engram.errors import EngramError, did_you_mean
 from engram.learning import Plan
 from engram.learning.searches import SearchKind, kind_of
-from engram.models.trace import Architecture
+from engram.models.trace import Architecture, Head
 from engram.probes.probe import Probe, probes_by_name
-from engram.specs import steering
 from engram.specs.encode import TAGS, digest_of
 from engram.specs.events import Event
 from engram.tasks import Task
 from engram.tasks.facts import FactTask
-from engram.values import LAWS, Value, law_named
+from engram.values import LAWS, LawFunction, Value, law_named
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 NOUNS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
@@ -59,7 +59,7 @@ class Train(Value, name="records.spec.Train"):
             raise ValueError(f"model.answers: the task has {answers or 'no'} answers to choose from; got {given}")
         if isinstance(self.task, FactTask) and self.plan.loss != "answer":
             raise ValueError(f"plan.loss: a task of facts needs loss='answer'; got {self.plan.loss!r}")
-        steering.check(self)
+        self._check_events()
         return self
 
     def _check_probes(self) -> None:
@@ -73,10 +73,40 @@ class Train(Value, name="records.spec.Train"):
                 raise ValueError(f"plan.probes: {name} must be a Probe that says how its columns begin")
             self._check_suits("plan.probes", name, probe)
 
+    def _check_events(self) -> None:
+        """Every event makes sense where it comes."""
+        steps = [event.step for event in self.events]
+        if steps != sorted(steps):
+            raise ValueError(f"events: they come in the order of their steps; got steps {', '.join(map(str, steps))}")
+        now, heads = self.without_events, frozenset[Head]()
+        for i, event in enumerate(self.events):
+            if event.step > self.steps:
+                raise ValueError(f"events.{i}: at: step {event.step} is beyond the end, {self.steps}")
+            try:
+                event.refuse(now, heads)
+                now, heads = event.steer(now), event.silence(heads)
+                _ = event.sentence  # what cannot be told is refused, too
+            except (EngramError, ValueError) as error:
+                raise ValueError(f"events.{i}: {error}") from None
+
     def _check_suits(self, field: str, name: str, probe: Probe) -> None:
         missing = probe.missing(self.task, self.model)
         if missing is not None:
             raise ValueError(f"{field}: {name!r} needs {missing}")
+
+    @property
+    def without_events(self) -> "Train":
+        return self.model_copy(update={"events": ()})
+
+    def at(self, step: int) -> "Train":
+        """What is trained at this step: the Spec with the changes up to it, and without events."""
+        done = (event for event in self.events if event.step <= step)
+        return reduce(lambda now, event: event.steer(now), done, self.without_events)
+
+    def silent(self, step: int) -> frozenset[Head]:
+        """The heads that are ablated at this step."""
+        done = (event for event in self.events if event.step <= step)
+        return reduce(lambda heads, event: event.silence(heads), done, frozenset[Head]())
 
     @property
     def steps(self) -> int:
@@ -115,13 +145,12 @@ class Check(Value, name="records.spec.Check"):
         return self
 
     @property
-    def function(self) -> Callable[..., Iterator[dict[str, float]]]:
+    def function(self) -> LawFunction:
         """The function of this name."""
         found = law_named(self.law)
         if found is None:
-            raise ValueError(
-                f"law: no law is called {self.law!r}; {did_you_mean(self.law, LAWS)}see engram.values.LAWS"
-            )
+            hint = did_you_mean(self.law, LAWS)
+            raise ValueError(f"law: no law is called {self.law!r}; {hint}see engram.values.LAWS")
         return found
 
     @property

@@ -13,8 +13,8 @@ from engram.errors import EngramError, Interrupted
 from engram.experiments import matching
 from engram.models import Simplified
 from engram.records import Record
+from engram.records.bundle import pack
 from engram.records.compare import diff
-from engram.records.pack import pack
 from engram.records.shelf import all_records, find, overview
 from engram.runner.execute import execute
 from engram.specs import Train

@@ -33,6 +33,13 @@ class Measure:
         return cls(name, low, high, float(np.mean(values)), t_interval(values), len(values))
 
     @classmethod
+    def difference(
+        cls, name: str, values: Sequence[float], minus: Sequence[float], low: float = 0, high: float = inf
+    ) -> "Measure":
+        """The mean over seeds of one number minus another; unless a band is given it must be positive."""
+        return cls.over_seeds(name, [a - b for a, b in zip(values, minus, strict=True)], low, high)
+
+    @classmethod
     def exact(cls, name: str, error: float, tolerance: float) -> "Measure":
         """The error of an exact law, which must lie within ± tolerance; it is its own interval."""
         return cls(name, -tolerance, tolerance, error, (error, error), 1, exact_law=True)

@@ -10,15 +10,14 @@ frequent tokens.
     engram run birth.fig4-left --seeds 6
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import fallen
 from engram.experiments.birth import PAPER, SIZES, all_tokens
-from engram.specs import Check, Train
+from engram.specs import Check
 from engram.tasks import Bigram
 
 TIMES = "quick 2 min a seed, paper 22 min a seed on 2 cores"
@@ -66,12 +65,12 @@ SLOWER = (  # the slower, what it is slower than, and why
 )
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, str], list[Train] | list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     floors = {("floor", name): [_floor(SIZES[scale][0], fields)] for name, fields in DATA.items()}
     return {**trainings(scale, seeds), **floors}
 
 
-def trainings(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+def trainings(scale: Scale, seeds: Seeds) -> Labelled:
     tasks = {name: Bigram(**fields, T=SIZES[scale][0]) for name, fields in DATA.items()}  # type: ignore[arg-type]
     return {name: [all_tokens(scale, seed, task) for seed in seeds] for name, task in tasks.items()}
 
@@ -82,7 +81,7 @@ def _floor(T: int, fields: dict[str, Any]) -> Check:
     return Check(law="bigram.floor", sizes=sizes, draws=1000)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     floors = floors_of(runs)
     halves = {name: [fallen(r, "loss.in_context", 0.5, 0.0) for r in runs[name]] for name in DATA}
     drops = {name: [fallen(r, "loss.global", 0.8, floors[name]) for r in runs[name]] for name in DATA}
@@ -102,7 +101,7 @@ def floors_of(runs: Runs) -> dict[str, float]:
     return {name: runs["floor", name][0].rows[0]["floor"] for name in DATA}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.birth import losses_by_data
 
     return losses_by_data({name: runs[name] for name in DATA}, floors_of(runs))

@@ -8,18 +8,12 @@ accuracies are not the paper's: they were set beforehand from a prototype.
     engram run birth.joint --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
 from math import log, nan
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import birth, late_mean, mean_difference
-from engram.learning import SGD, Plan
-from engram.models import Simplified
+from engram.experiments.birth import in_context
 from engram.records import Record
-from engram.specs import Train
-from engram.tasks import Bigram
 
 TIMES = "quick 30 s a seed, paper 2 min a seed on 2 cores (without a C++ compiler 2 and 10 min)"
 SOURCE = "Birth of a Transformer, section 5 (training of the model of section 4.2)"
@@ -36,13 +30,12 @@ SIZES = {
 LEAST_ACCURACY = {400: {400: 0.90}, 500: {300: 0.90, 500: 0.94}}  # steps of the run → at step → above
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
-    T, d, batch, steps = SIZES[scale]
-    plan = Plan(optimiser=SGD(lr=0.2, momentum=0.9, weight_decay=1e-4), steps=steps, batch=batch)
-    return {"joint": [Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed) for seed in seeds]}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    *sizes, steps = SIZES[scale]
+    return {"joint": [in_context(sizes, seed, 0.2, steps) for seed in seeds]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     records = runs["joint"]
     steps = records[0].train.steps
     reached = [
@@ -66,7 +59,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "birth.early-positions", [Measure.over_seeds(name, gaps, low=0)]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.curves import birth_curves
 
     return birth_curves(runs["joint"])

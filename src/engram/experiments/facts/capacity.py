@@ -9,12 +9,10 @@ the smallest learning rate. Not published: trainings that are far behind are giv
     engram run facts.capacity --seeds 2
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import sqrt
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
 from engram.claims.fits import fit_points
 from engram.claims.readings import turn
 from engram.learning import FreshBatch
@@ -56,7 +54,7 @@ def model_of(shape: Shape, d: int) -> Factual:
     return Factual(d=d, heads=HEADS, d_h=max(1, int(alpha * d / HEADS)), m=int(beta * d))
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[Shape, int], list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
         (shape, d): [search(FactsOfSize(D=D), model_of(shape, d), scale, seed) for seed in seeds]
         for shape in SHAPES[scale]
@@ -87,7 +85,7 @@ def facts_stored(record: Record) -> int:
 Stored = dict[float, list[float]]  # facts over seeds, by parameters
 
 
-def by_parameters(models: Iterable[Sequence[Record]]) -> Stored:
+def by_parameters(models: Iterable[Records]) -> Stored:
     return {same[0].store.parameters: [facts_stored(record) for record in same] for same in models}
 
 
@@ -99,7 +97,7 @@ def by_shape(runs: Runs) -> dict[str, Stored]:
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     shapes, published = by_shape(runs), runs.scale == "paper"
     near = 0.12 if published else 0.2
     points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
@@ -111,7 +109,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "facts.linear-in-parameters", [*measures, *_collapse(shapes)]
 
 
-def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
+def _collapse(shapes: Mapping[str, Stored]) -> Measures:
     """Facts for each parameter in a shape, over those in the first shape, at the same width and seed."""
     (first, reference), *others = shapes.items()
     for name, stored in others:
@@ -121,7 +119,7 @@ def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
         yield Measure.over_seeds(label, ratios, 0.75, 1.25)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.fact_capacity import facts_by_parameters
 
     return facts_by_parameters(by_shape(runs), PUBLISHED, "As many relations as subjects")

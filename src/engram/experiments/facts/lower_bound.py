@@ -8,11 +8,7 @@ book (Fano) are set beside those used. That the ratio is below 1 is a theorem; h
     engram run facts.lower-bound --seeds 3
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.specs import Check
 
 TIMES = "quick 2 min a seed, paper 10 min a seed on 2 cores"
@@ -33,14 +29,14 @@ SHAPES = {
 }
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
         f"d={sizes['d']}, {sizes['S'] * sizes['R']} facts": [Check(law=LAW, sizes=sizes, seed=seed) for seed in seeds]
         for sizes in SHAPES[scale]
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     measures = [
         Measure.over_seeds(f"{shape}: bits stored for each bit used", [r.rows[0]["ratio"] for r in same], 0, 1)
         for shape, same in runs.items()
@@ -48,7 +44,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "facts.bound", measures
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.fact_capacity import stored_and_used
 
     return stored_and_used({shape: [record.rows[0] for record in same] for shape, same in runs.items()})

@@ -8,12 +8,9 @@ attention never turns to them, and a fifth of the facts stays unknown, whatever 
     engram run facts.stages-softmax --seeds 3
 """
 
-from collections.abc import Iterator, Sequence
 from math import log
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import SoftmaxHead
 from engram.records import Record
@@ -29,13 +26,13 @@ STEPS = {"smoke": 64, "quick": 4096, "paper": 4096}
 WIDTH, RATE = 512, 10.0
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     plan = stages_plan(RATE, STEPS[scale], ("W_KQ", "W_OV"), every=32)
     model = SoftmaxHead(answers=TASK.answers, d=WIDTH)
     return {"softmax head": [Train(task=TASK, model=model, plan=plan, seed=seed) for seed in seeds]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     stages = [_between(record) for record in runs["softmax head"]]
     ends = [record.curve("all.loss")[1][-1] for record in runs["softmax head"]]
     measures = (
@@ -55,7 +52,7 @@ def _between(record: Record) -> dict[str, float]:
     return {"over": found["loss"] - log(8), "relation": found["loss.relation"], "distance": float(distance[at])}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.fact_stages import sampled_stages
 
     return sampled_stages(runs["softmax head"], {"ln |A|": log(32), "ln D": log(8)}, "Softmax, random embeddings")

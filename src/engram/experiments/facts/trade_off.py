@@ -7,14 +7,12 @@ with learning rate 0.01, at most 16384 steps, until all of 1024 test prompts are
     engram run facts.trade-off
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.specs import Check
 
 TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"
@@ -39,7 +37,7 @@ SMALL_FLOORS = {1: 0.6, 2: 0.9}  # ours; published: 0.1–0.3 with one head and 
 FLOORS = {"smoke": SMALL_FLOORS, "quick": SMALL_FLOORS, "paper": {1: 0.5, 2: 0.8}}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
         (heads, m): [Check(law=LAW, sizes=SIZES[scale] | {"heads": heads, "m": m}, seed=seed) for seed in seeds]
         for heads in HEADS[scale]
@@ -52,7 +50,7 @@ def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
     return {size: [record.rows[0]["accuracy"] for record in same] for size, same in runs.items()}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found, few = accuracies(runs), FEW[runs.scale]
     heads, units = HEADS[runs.scale][-1], UNITS[runs.scale][-1]
     either = [
@@ -70,7 +68,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "facts.attention-floor", measures
 
 
-def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Iterator[Measure]:
+def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Measures:
     """Heads at which accuracy passes 0.99 with the largest MLP and with none, over the published boundary."""
     for m, published in ((units, BOUNDARY[0][0] / 256), (0, BOUNDARY[-1][0] / 256)):
         over = [turn / published for turn in _turns(found, m)]
@@ -86,7 +84,7 @@ def _turns(found: dict[tuple[int, int], list[float]], m: int) -> Iterator[float]
         yield sqrt(max(failed, default=1) * (behind[0] if behind else 2 * heads[-1]))
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.fact_capacity import trade_off
 
     sizes = runs.records[0].check.sizes

@@ -2,38 +2,29 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.records import Record
-from engram.records.files import Row
-from engram.specs import Check
+from engram.claims import Measure, Records, Rows
 
 
-def checks(law: str, seeds: Sequence[int], draws: int = 1, **sizes: Any) -> list[Check]:
-    """A Check for each seed."""
-    return [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]
-
-
-def exponent(rows: Sequence[Row], column: str, size: str) -> float:
+def exponent(rows: Rows, column: str, size: str) -> float:
     """The least-squares slope of log column in log size."""
     x, y = np.log([[row[size], row[column]] for row in rows]).T
     return float(np.polyfit(x, y, 1)[0])
 
 
-def worst(runs: Sequence[Sequence[Row]], column: str) -> float:
+def worst(runs: Sequence[Rows], column: str) -> float:
     """The value with the largest magnitude over all rows of all runs."""
     return max((row[column] for rows in runs for row in rows), key=abs)
 
 
-def means(records: Sequence[Record], column: str) -> list[float]:
+def means(records: Records, column: str) -> list[float]:
     """The mean of a column for each seed."""
     return [float(r.column(column).mean()) for r in records]
 
 
-def mean(name: str, records: Sequence[Record], column: str, low: float = -inf, high: float = inf) -> Measure:
+def mean(name: str, records: Records, column: str, low: float = -inf, high: float = inf) -> Measure:
     """The mean of a column, over seeds."""
     return Measure.over_seeds(name, means(records, column), low, high)
 

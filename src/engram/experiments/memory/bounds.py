@@ -8,14 +8,10 @@ errors) are divided by the bits of their weights.
     engram run memory.bounds --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, exponent, worst
-from engram.records.files import Row
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
+from engram.experiments.memory import exponent, worst
 from engram.specs import Check
 
 TIMES = "quick 5 s a seed, paper 2 min a seed on 2 cores"
@@ -30,7 +26,7 @@ PAIRS = {"smoke": 200, "quick": 4_000, "paper": 20_000}
 HEBB, TRAINED = {"smoke": 16, "quick": 64, "paper": 128}, {"smoke": 8, "quick": 32, "paper": 64}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, float], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     law, N = "bounds.power_law_bounds", TAIL[scale]
     return {
         "codebooks": [Check(law="bounds.best_codebook", sizes={"N": N, "M": M, "B": B}) for N, M, B in BOOKS],
@@ -41,7 +37,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, float], l
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     gap = min(r.rows[0]["gap"] for r in runs["codebooks"])
     measures = [
         Measure.exact("top-k encoder minus bound", worst([r.rows for r in runs["top-k"]], "gap"), 1e-12),
@@ -56,7 +52,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.bounds", measures
 
 
-def power_law_measures(rows: Sequence[Row], alpha: float) -> Iterator[Measure]:
+def power_law_measures(rows: Rows, alpha: float) -> Measures:
     in_bits, in_M = by_bits(rows), [row for row in rows if row["bits"] == 2520]
     for name, part, column, expected in (("B", in_bits, "bits", 1 - alpha), ("log M", in_M, "log M", alpha)):
         off = exponent(part, "bound", column) - expected
@@ -64,12 +60,12 @@ def power_law_measures(rows: Sequence[Row], alpha: float) -> Iterator[Measure]:
     yield Measure.exact(f"α={alpha}: top-k loss over bound minus 1", worst([rows], "gap"), 1e-12)
 
 
-def by_bits(rows: Sequence[Row]) -> list[Row]:
+def by_bits(rows: Rows) -> Rows:
     """The rows at M = 1024 over numbers of bits."""
     return [row for row in rows if row["bits"] != 2520]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.memory_laws import bound_figure
 
     tails = {alpha: by_bits(runs["power law", alpha][0].rows) for alpha in ALPHAS}

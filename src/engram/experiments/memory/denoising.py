@@ -9,13 +9,10 @@ datasets. In case 3 the scales still move after 100 epochs. More datasets and 20
     engram run memory.denoising --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks
-from engram.records.files import Row
+from engram.claims import Claimed, Figure, Labelled, Measure, Rows, Runs, Scale, Seeds, checks
 from engram.specs import Check
 from engram.tasks.denoising import Subspace
 from engram.theory.denoising import subspace_floor
@@ -47,7 +44,7 @@ PUBLISHED = {"subspace": (1.607, 0.194), "clusters": (1.0, 5.13)}  # α and β o
 SMOKE = {"epochs": 2, "L": 20, "n": 12}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, str], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By case and kind of attention; runs beyond the protocol are kinds of their own."""
     less, prompts = (SMOKE, 100) if scale == "smoke" else ({}, 1000)
 
@@ -65,7 +62,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, str], list[Chec
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     last = {label: [r.rows[-1] for r in same] for label, same in runs.items()}
     linear, datasets = last["subspace", "linear"], last["subspace", "datasets"]
     errors = [row["loss.test"] / subspace_floor(Subspace()) for row in linear]
@@ -90,7 +87,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.denoising-bayes", bayes
 
 
-def near_published(case: str, rows: list[Row], *shares: float) -> list[Measure]:
+def near_published(case: str, rows: Rows, *shares: float) -> list[Measure]:
     """α and β; a joint change of sign solves the task as well and is undone."""
     signs = [1 if row["alpha"] > 0 else -1 for row in rows]
     found = {name: [s * row[name] for s, row in zip(signs, rows, strict=True)] for name in ("alpha", "beta")}
@@ -103,11 +100,11 @@ def near(name: str, values: list[float], published: float, share: float) -> Meas
     return Measure.over_seeds(name, values, (1 - share) * published, (1 + share) * published)
 
 
-def ratios(rows: list[Row], column: str) -> list[float]:
+def ratios(rows: Rows, column: str) -> list[float]:
     return [row[column] / row["loss.bayes"] for row in rows]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.retrieval import denoising_panels
 
     return denoising_panels(runs, list(CASES), subspace_floor(Subspace()), PUBLISHED)

@@ -5,11 +5,7 @@ W = Σ_z u_z e_zᵀ with embeddings on the sphere; N is the size at which recall
     engram run memory.hebb-capacity --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import geometric_means
@@ -25,7 +21,7 @@ WIDTHS = {"smoke": (16, 32), "quick": (16, 32, 64, 128, 256), "paper": (16, 32, 
 ASKED = {"smoke": 1000, "quick": 40_000, "paper": 100_000}  # pairs asked in all, to tell 99 % from 98.9 %
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[int, list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {d: [search(d, seed, ASKED[scale]) for seed in seeds] for d in WIDTHS[scale]}
 
 
@@ -35,7 +31,7 @@ def search(d: int, seed: int, asked: int) -> Search:
     return Search(task=Association(), model=Outer(d=d), bracket=bracket, draws=max(4, round(asked / N)), seed=seed)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     factors = geometric_means([capacity(r) / r.store.d**2 for r in same] for same in runs.values())
     measures = [
         fit_power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1),
@@ -44,7 +40,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.hebb-capacity", measures
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.capacity import capacity_figure
 
     found, laws = {"measured, one dot a seed": capacities(runs.records)}, {"N = 0.027 d²": hebb_capacity}

@@ -9,12 +9,11 @@ are used at size N, where the published code draws new ones. Quick has the small
     engram run memory.mlp-trained --seeds 5
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import collapse, geometric_means
@@ -38,12 +37,12 @@ PLAN = FullBatch(
 )
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return searches(Association(), mlp_capacity, WIDTHS[scale], SHAPES[scale], seeds)
 
 
 def searches(
-    task: Association, law: Callable[[int], float], widths: Sequence[int], shapes: Sequence[int], seeds: Sequence[int]
+    task: Association, law: Callable[[int], float], widths: Sequence[int], shapes: Sequence[int], seeds: Seeds
 ) -> dict[Label, list[Search]]:
     """By m/d and d, each around the size that a law of md expects."""
     return {
@@ -59,7 +58,7 @@ def search(task: Association, d: int, m: int, expected: float, seed: int) -> Sea
     return Search(task=task, model=model, plan=PLAN, bracket=bracket, tolerance=0.03, seed=seed)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     yield "memory.mlp-trained", law_measures(runs, "N ln N", 0.35, lambda N: N * log(N))
 
 
@@ -83,7 +82,7 @@ def stored(runs: Runs) -> dict[float, list[float]]:
     return capacities([r for same_seed in of_seeds for r in same_seed], lambda model: model.m * model.d)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     return by_shape_figure(runs, {"N ln N = md/0.35 (published fit)": mlp_capacity}, "Trained MLP: pairs at 99 %")
 
 

@@ -7,11 +7,7 @@ training comes close to 1, the construction does not: 65 stored triggers and 128
     engram run theory.construction --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.specs import Check
 
 TIMES = "quick 10 s a seed, paper 40 s a seed on 2 cores"
@@ -25,7 +21,7 @@ DRAWS = {"smoke": 1, "quick": 2, "paper": 8}
 ENOUGH, FEW, WIDE = 0.97, 0.9, 512
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     law, draws = "learning.construction.accuracies", DRAWS[scale]
     return {
         (d, s): [Check(law=law, sizes={"d": d, "sharpness": s}, draws=draws, seed=seed) for seed in seeds]
@@ -34,7 +30,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Chec
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found, sharp, (narrow, *_, widest) = accuracies(runs), max(SHARPNESS), WIDTHS[runs.scale]
     wide = min(WIDE, widest)
     gains = [b - a for a, b in zip(found[narrow, sharp], found[wide, sharp], strict=True)]
@@ -52,7 +48,7 @@ def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
     return {size: [float(record.column("accuracy").mean()) for record in same] for size, same in runs.items()}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import accuracy_by_width
 
     return accuracy_by_width(accuracies(runs))

@@ -7,11 +7,7 @@ places y = W x of (∂L/∂y) xᵀ: for all ten matrices of the simplified model
     engram run theory.gradients --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.specs import Check
 from engram.theory.backward import MATRICES
 
@@ -27,14 +23,14 @@ PROBLEMS = {"smoke": 2, "quick": 20, "paper": 50}
 SHAPES = ({"A": 5, "T": 4, "N": 6, "d": 5}, {"A": 12, "T": 9, "N": 8, "d": 16})
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     draws = PROBLEMS[scale]
     return {
         law: [Check(law=law, sizes=shape, draws=draws, seed=seed) for shape in SHAPES for seed in seeds] for law in LAWS
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found = errors(runs)
     for name in ("lemma4", "lemma5"):
         yield f"theory.{name}", [Measure.exact("largest difference from autograd", found[name], 1e-10)]
@@ -51,7 +47,7 @@ def errors(runs: Runs) -> dict[str, float]:
     }
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import errors_against_autograd
 
     return errors_against_autograd(errors(runs))

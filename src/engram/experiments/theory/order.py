@@ -8,13 +8,11 @@ over embeddings: in a single one W_K1 is often written completely or not at all,
     engram run theory.order --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.laws.orders import MEMORIES, ORDERS
 from engram.specs import Check
 
@@ -43,7 +41,7 @@ COLUMNS = {"W_O2": "W_O2", "W_K2": "W_K2", "W_K1": "W_K1.t<T"}  # the data do no
 NEAR = 0.03  # of chance
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, tuple[str, ...]], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
         (first, order): [_check(scale, " ".join(order), first, seed) for seed in seeds]
         for first in ("zero", "random")
@@ -66,7 +64,7 @@ def spoilt(order: Sequence[str]) -> list[str]:
     return [name for name in order if set(MEMORIES[: MEMORIES.index(name) + 1]) & set(early)]
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found, wrong, chance = means(runs), ORDERS[1:], chances(runs)
     measures = []
     for first in ("zero", "random"):
@@ -101,7 +99,7 @@ def chances(runs: Runs) -> dict[str, float]:
     return {"W_O2": 1 / N, "W_K2": 1 / N, "W_K1": sum(1 / t for t in range(2, T)) / (T - 2)}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import recalls_by_order
 
     return recalls_by_order(means(runs), ORDERS, chances(runs))

@@ -9,13 +9,11 @@ a trigger that stands first ends in a tie. At T = 5 the signal of step 2 is smal
     engram run theory.three-steps-finite --seeds 3
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.specs import Check
 from engram.theory.induction import least_tokens
 
@@ -41,7 +39,7 @@ Cell = tuple[int, int, int | str, int]  # N, T, d, n
 Cells = Mapping[tuple[int, int], Sequence[Mapping[str, float]]]
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Cell, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By (N, T, d, n); a cell that is on both maps is measured once."""
     cells: list[Cell] = [(N, T, d, n) for d in WIDTHS[scale] for n in SAMPLES[scale]]
     cells += [(tokens, T, d, n) for d, n in FINITE[scale] for tokens in TOKENS[scale] for T in LENGTHS[scale]]
@@ -71,7 +69,7 @@ def maps(runs: Runs) -> dict[str, Cells]:
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     signs = []
     for title, found in maps(runs).items():
         short = [(N, T) for N, T in found if T >= 8 and least_tokens(T) < N < T**2]
@@ -94,7 +92,7 @@ def _least(rows: Sequence[Mapping[str, float]]) -> list[float]:
     return [min(row[f"recall.{name}"] for name in ("W_O2", "W_K2", "W_K1.t<T")) for row in rows]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.grids import recall_maps
 
     return recall_maps(grid(runs), maps(runs))

@@ -9,13 +9,10 @@ sequences.
     engram run theory.three-steps-real --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from engram.claims import Measure
-from engram.claims.experiment import Label, Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
 from engram.laws.orders import MEMORIES
-from engram.records import Record
 from engram.specs import Check
 
 TIMES = "quick 2 min a seed, paper 20 min a seed on 2 cores"
@@ -38,7 +35,7 @@ LENGTH = {"smoke": 24, "quick": 128, "paper": 256}
 REAL, CONTROL = "learning.real_steps.three_steps", "learning.steps.from_samples"
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     length, d, n = LENGTH[scale], WIDTHS[scale][-1], SAMPLES[scale][-1]
     sizes = {(d, n): {"d": d, "n": n, "T": length} for d in WIDTHS[scale] for n in SAMPLES[scale]}
     real = sizes | {"one trigger": sizes[d, n] | {"K": 1}}  # one departure less
@@ -49,7 +46,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Check]]:
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     d, n = WIDTHS[runs.scale][-1], SAMPLES[runs.scale][-1]
     best = [record.rows[0] for record in runs[d, n]]
     recalls = [
@@ -67,11 +64,11 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "theory.three-steps-real", [*recalls, answers, alone, asked]
 
 
-def _least(records: Sequence[Record], memories: Sequence[str]) -> list[float]:
+def _least(records: Records, memories: Sequence[str]) -> list[float]:
     return [min(record.rows[0][f"recall.{name}"] for name in memories) for record in records]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import recall_by_width
 
     sizes = [(d, n) for d in WIDTHS[runs.scale] for n in SAMPLES[runs.scale]]

@@ -15,6 +15,7 @@ from engram.engines.local import cores
 from engram.learning import PATHS, SGD, choose_path
 from engram.learning.plan import Plan
 from engram.models import Simplified, Weights
+from engram.specs import Train
 from engram.tasks import Bigram
 
 BATCH, PROCESSES, TIMES = 512, cores(), 3

@@ -70,6 +70,11 @@ def late_mean(record: Record, column: str, step: int, width: int = 30) -> float:
     return float(values[(steps > step - width) & (steps <= step)].mean())
 
 
+def means(records: Sequence[Record], column: str) -> list[float]:
+    """The mean of a column over its rows, for each record."""
+    return [float(record.column(column).mean()) for record in records]
+
+
 def mean_difference(record: Record, column: str, minus: str, from_step: int) -> float:
     """Mean of column − minus over the measured steps from `from_step` on."""
     steps, values = record.curve(column)

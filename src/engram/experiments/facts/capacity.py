@@ -12,7 +12,7 @@ the smallest learning rate. Not published: trainings that are far behind are giv
 from collections.abc import Iterable, Mapping
 from math import sqrt
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
 from engram.claims.fits import fit_points
 from engram.claims.readings import turn
 from engram.learning import FreshBatch
@@ -97,16 +97,15 @@ def by_shape(runs: Runs) -> dict[str, Stored]:
     }
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     shapes, published = by_shape(runs), runs.scale == "paper"
     near = 0.12 if published else 0.2
     points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
-    measures = [fit_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
+    yield fit_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)
     if published:
-        ratios = [n / p for p, n in points]
-        label = "facts for each parameter, over shapes, widths and seeds"
-        measures.append(Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED))
-    yield "facts.linear-in-parameters", [*measures, *_collapse(shapes)]
+        label, ratios = "facts for each parameter, over shapes, widths and seeds", [n / p for p, n in points]
+        yield Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED)
+    yield from _collapse(shapes)
 
 
 def _collapse(shapes: Mapping[str, Stored]) -> Measures:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 
 TIMES = "quick 6 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Theorems 3 and 4"
@@ -31,11 +30,10 @@ MLP_WIDTH = {"smoke": 64, "quick": 512, "paper": 512}
 
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
-    sizes = {("attention", d): (ATTENTION, _sizes(scale, d)) for d in WIDTHS[scale]}
-    sizes |= {("MLP", m): (MLP, _sizes(scale, MLP_WIDTH[scale]) | {"m": m}) for m in UNITS[scale]}
     return {
-        **{label: [Check(law=law, sizes=size, seed=seed) for seed in seeds] for label, (law, size) in sizes.items()},
-        "histogram": [Check(law=HISTOGRAM, sizes=_sizes(scale, ENOUGH[scale][0]))],
+        **{("attention", d): checks(ATTENTION, seeds, **_sizes(scale, d)) for d in WIDTHS[scale]},
+        **{("MLP", m): checks(MLP, seeds, **_sizes(scale, MLP_WIDTH[scale]), m=m) for m in UNITS[scale]},
+        "histogram": checks(HISTOGRAM, [0], **_sizes(scale, ENOUGH[scale][0])),
     }
 
 

@@ -8,8 +8,7 @@ book (Fano) are set beside those used. That the ratio is below 1 is a theorem; h
     engram run facts.lower-bound --seeds 3
 """
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
-from engram.specs import Check
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 
 TIMES = "quick 2 min a seed, paper 10 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on lower bounds"
@@ -30,18 +29,12 @@ SHAPES = {
 
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
-    return {
-        f"d={sizes['d']}, {sizes['S'] * sizes['R']} facts": [Check(law=LAW, sizes=sizes, seed=seed) for seed in seeds]
-        for sizes in SHAPES[scale]
-    }
+    return {f"d={sizes['d']}, {sizes['S'] * sizes['R']} facts": checks(LAW, seeds, **sizes) for sizes in SHAPES[scale]}
 
 
-def claims(runs: Runs) -> Claimed:
-    measures = [
-        Measure.over_seeds(f"{shape}: bits stored for each bit used", [r.rows[0]["ratio"] for r in same], 0, 1)
-        for shape, same in runs.items()
-    ]
-    yield "facts.bound", measures
+def claims(runs: Runs) -> Measures:
+    for shape, same in runs.items():
+        yield Measure.over_seeds(f"{shape}: bits stored for each bit used", [r.rows[0]["ratio"] for r in same], 0, 1)
 
 
 def figure(runs: Runs) -> Figure:

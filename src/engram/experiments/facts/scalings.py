@@ -10,7 +10,7 @@ are too many names for heads so narrow, and the theorem also requires H d_h of t
 from math import sqrt
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.experiments.facts import capacity
 from engram.experiments.facts.capacity import PUBLISHED, D, by_parameters, facts_stored, model_of, search
 from engram.specs import Search
@@ -44,11 +44,11 @@ def _search(scaling: Any, d: int, scale: Scale, seed: int) -> Search:
     return search(FactsOfSize(D=D, scaling=scaling, S=side), model, scale, seed)
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     pairs = [pair for d in WIDTHS[runs.scale] for pair in zip(runs["subset", d], runs["R=S", d], strict=True)]
     label = "facts of a table twice as large over those of a full one, by width and seed (0.5: all pairs count)"
     ratios = [facts_stored(subset) / facts_stored(full) for subset, full in pairs]
-    yield "facts.subset", [Measure.over_seeds(label, ratios, low=0.5)]
+    yield Measure.over_seeds(label, ratios, low=0.5)
 
 
 def figure(runs: Runs) -> Figure:

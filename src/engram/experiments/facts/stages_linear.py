@@ -13,11 +13,11 @@ from math import log, sqrt
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
 from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import LinearHead
 from engram.records.files import Row
-from engram.specs import Check, Train
+from engram.specs import Train
 from engram.tasks.facts import Facts
 from engram.theory.fact_flow import escape_time, relation_rate, subject_rate
 
@@ -42,8 +42,8 @@ STEPS = {"smoke": 64, "quick": 8192, "paper": 8192}
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     exact = {"run": RUN, "long": LONG} | {("subjects", S): SWEEP | {"S": S} for S in SUBJECTS}
     return {
-        **{label: [Check(law="fact_flow.stages", sizes=sizes, draws=410)] for label, sizes in exact.items()},
-        "random": [Check(law="fact_flow.conserved", sizes=RANDOM, draws=200, seed=seed) for seed in seeds],
+        **{label: checks("fact_flow.stages", [0], 410, **sizes) for label, sizes in exact.items()},
+        "random": checks("fact_flow.conserved", seeds, 200, **RANDOM),
         "SGD": [_sampled(STEPS[scale], seed) for seed in seeds],
     }
 
@@ -125,10 +125,8 @@ def _escapes(rows: Rows) -> Measures:
         growing = [row for row in rows if 1e-6 < row[f"logit.{name}"] < 1e-2]
         slope = np.polyfit([row["time"] for row in growing], np.log([row[f"w.{name}"] for row in growing]), 1)[0]
         yield Measure.exact(f"growth of w({name}) over λ, minus 1", float(slope / rate) - 1, 0.1)
-        left = next(row["time"] for row in rows if row[f"logit.{name}"] > 1)
-        yield Measure.exact(
-            f"time at which {name}s leave, over predicted, minus 1", left / escape_time(rate, share, ALPHA) - 1, 0.1
-        )
+        left, expected = next(row["time"] for row in rows if row[f"logit.{name}"] > 1), escape_time(rate, share, ALPHA)
+        yield Measure.exact(f"time at which {name}s leave, over predicted, minus 1", left / expected - 1, 0.1)
 
 
 def figure(runs: Runs) -> Figure:

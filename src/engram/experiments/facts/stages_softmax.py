@@ -10,7 +10,7 @@ attention never turns to them, and a fifth of the facts stays unknown, whatever 
 
 from math import log
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.experiments.facts import stages_plan
 from engram.models.fact_heads import SoftmaxHead
 from engram.records import Record
@@ -32,24 +32,21 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {"softmax head": [Train(task=TASK, model=model, plan=plan, seed=seed) for seed in seeds]}
 
 
-def claims(runs: Runs) -> Claimed:
-    stages = [_between(record) for record in runs["softmax head"]]
+def claims(runs: Runs) -> Measures:
+    over, relation, distance = zip(*map(_between, runs["softmax head"]), strict=True)
     ends = [record.curve("all.loss")[1][-1] for record in runs["softmax head"]]
-    measures = (
-        Measure.over_seeds("where p̂ is nearest to p(a | r): loss minus ln D", [s["over"] for s in stages], -0.4, 0.4),
-        Measure.over_seeds("there, loss of the relation alone", [s["relation"] for s in stages], high=0.2),
-        Measure.over_seeds("there, distance of p̂ to p(a | r)", [s["distance"] for s in stages], high=0.2),
-        Measure.over_seeds("loss at the end", ends, high=0.5),
-    )
-    yield "facts.softmax-stages", measures
+    yield Measure.over_seeds("where p̂ is nearest to p(a | r): loss minus ln D", over, -0.4, 0.4)
+    yield Measure.over_seeds("there, loss of the relation alone", relation, high=0.2)
+    yield Measure.over_seeds("there, distance of p̂ to p(a | r)", distance, high=0.2)
+    yield Measure.over_seeds("loss at the end", ends, high=0.5)
 
 
-def _between(record: Record) -> dict[str, float]:
-    """The moment at which p̂ is nearest to p(a | r)."""
+def _between(record: Record) -> tuple[float, float, float]:
+    """At the moment at which p̂ is nearest to p(a | r): loss minus ln D, loss of the relation alone, distance."""
     distance = record.curve("all.distance.relation")[1]
     at = int(distance.argmin())
     found = {name: float(record.curve(f"all.{name}")[1][at]) for name in ("loss", "loss.relation")}
-    return {"over": found["loss"] - log(8), "relation": found["loss.relation"], "distance": float(distance[at])}
+    return found["loss"] - log(8), found["loss.relation"], float(distance[at])
 
 
 def figure(runs: Runs) -> Figure:

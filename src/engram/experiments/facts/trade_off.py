@@ -8,12 +8,12 @@ with learning rate 0.01, at most 16384 steps, until all of 1024 test prompts are
 """
 
 from collections.abc import Iterator
+from itertools import product
 from math import sqrt
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 
 TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 right (protocol of its code)"
@@ -38,11 +38,8 @@ FLOORS = {"smoke": SMALL_FLOORS, "quick": SMALL_FLOORS, "paper": {1: 0.5, 2: 0.8
 
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
-    return {
-        (heads, m): [Check(law=LAW, sizes=SIZES[scale] | {"heads": heads, "m": m}, seed=seed) for seed in seeds]
-        for heads in HEADS[scale]
-        for m in UNITS[scale]
-    }
+    sizes = product(HEADS[scale], UNITS[scale])
+    return {(heads, m): checks(LAW, seeds, **SIZES[scale], heads=heads, m=m) for heads, m in sizes}
 
 
 def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
@@ -59,13 +56,13 @@ def claims(runs: Runs) -> Claimed:
         Measure.over_seeds(f"{few} heads, no MLP: accuracy", found[few, 0], high=FULL),
     ]
     yield "facts.either-suffices", [*either, *(_boundary(found, units) if runs.scale == "paper" else ())]
-    floors = FLOORS[runs.scale]
-    most = {h: np.max([found[h, m] for m in UNITS[runs.scale]], axis=0).tolist() for h in floors}
-    measures = [
-        Measure.over_seeds(f"{h} head{'s' * (h > 1)}: accuracy with the best MLP", most[h], high=high)
-        for h, high in floors.items()
-    ]
-    yield "facts.attention-floor", measures
+    yield "facts.attention-floor", [_with_best_mlp(runs, heads, high) for heads, high in FLOORS[runs.scale].items()]
+
+
+def _with_best_mlp(runs: Runs, heads: int, high: float) -> Measure:
+    found = accuracies(runs)
+    most = np.max([found[heads, m] for m in UNITS[runs.scale]], axis=0).tolist()
+    return Measure.over_seeds(f"{heads} head{'s' * (heads > 1)}: accuracy with the best MLP", most, high=high)
 
 
 def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Measures:

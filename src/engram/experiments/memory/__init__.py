@@ -6,6 +6,7 @@ from math import inf
 import numpy as np
 
 from engram.claims import Measure, Records, Rows
+from engram.claims.readings import means
 
 
 def exponent(rows: Rows, column: str, size: str) -> float:
@@ -17,11 +18,6 @@ def exponent(rows: Rows, column: str, size: str) -> float:
 def worst(runs: Sequence[Rows], column: str) -> float:
     """The value with the largest magnitude over all rows of all runs."""
     return max((row[column] for rows in runs for row in rows), key=abs)
-
-
-def means(records: Records, column: str) -> list[float]:
-    """The mean of a column for each seed."""
-    return [float(r.column(column).mean()) for r in records]
 
 
 def mean(name: str, records: Records, column: str, low: float = -inf, high: float = inf) -> Measure:

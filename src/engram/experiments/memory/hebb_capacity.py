@@ -5,7 +5,7 @@ W = Σ_z u_z e_zᵀ with embeddings on the sphere; N is the size at which recall
     engram run memory.hebb-capacity --seeds 5
 """
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import geometric_means
@@ -31,13 +31,10 @@ def search(d: int, seed: int, asked: int) -> Search:
     return Search(task=Association(), model=Outer(d=d), bracket=bracket, draws=max(4, round(asked / N)), seed=seed)
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     factors = geometric_means([capacity(r) / r.store.d**2 for r in same] for same in runs.values())
-    measures = [
-        fit_power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1),
-        Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15),
-    ]
-    yield "memory.hebb-capacity", measures
+    yield fit_power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1)
+    yield Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15)
 
 
 def figure(runs: Runs) -> Figure:

@@ -6,7 +6,7 @@ A memory of rank m has a law of its own, derived here; its leading terms alone, 
     engram run memory.margin --seeds 5
 """
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.memory import mean, means
 from engram.theory.capacity import low_rank_margin_variance, margin_variance
 
@@ -33,14 +33,12 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return full | low
 
 
-def claims(runs: Runs) -> Claimed:
-    measures = []
+def claims(runs: Runs) -> Measures:
     for d, N in SIZES[runs.scale]:
-        measures += against_law(f"d={d}, N={N}", runs[d, N], margin_variance(N, d))
+        yield from against_law(f"d={d}, N={N}", runs[d, N], margin_variance(N, d))
     d, N = LOW
     for m in RANKS[runs.scale]:
-        measures += against_law(f"d={d}, N={N}, rank {m}", runs["rank", m], low_rank_margin_variance(N, d, m))
-    yield "memory.margin", measures
+        yield from against_law(f"d={d}, N={N}, rank {m}", runs["rank", m], low_rank_margin_variance(N, d, m))
 
 
 def against_law(name: str, records: Records, variance: float) -> Measures:

@@ -5,7 +5,7 @@ The protocol of memory.mlp-trained with f(i) = ⌊i M/N⌋, M = 32.
     engram run memory.mlp-fixed-outputs --seeds 5
 """
 
-from engram.claims import Claimed, Figure, Labelled, Runs, Scale, Seeds
+from engram.claims import Figure, Labelled, Measures, Runs, Scale, Seeds
 from engram.experiments.memory.mlp_trained import SHAPES, by_shape_figure, law_measures, searches
 from engram.tasks import Association
 
@@ -20,8 +20,8 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return searches(TASK, lambda md: md / 1.2, WIDTHS[scale], SHAPES[scale], seeds)
 
 
-def claims(runs: Runs) -> Claimed:
-    yield "memory.mlp-fixed-outputs", law_measures(runs, "N", 1.2, lambda N: N)
+def claims(runs: Runs) -> Measures:
+    return law_measures(runs, "N", 1.2, lambda N: N)
 
 
 def figure(runs: Runs) -> Figure:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import collapse, geometric_means
@@ -58,22 +58,20 @@ def search(task: Association, d: int, m: int, expected: float, seed: int) -> Sea
     return Search(task=task, model=model, plan=PLAN, bracket=bracket, tolerance=0.03, seed=seed)
 
 
-def claims(runs: Runs) -> Claimed:
-    yield "memory.mlp-trained", law_measures(runs, "N ln N", 0.35, lambda N: N * log(N))
+def claims(runs: Runs) -> Measures:
+    return law_measures(runs, "N ln N", 0.35, lambda N: N * log(N))
 
 
-def law_measures(runs: Runs, name: str, law: float, grown: Callable[[float], float]) -> Sequence[Measure]:
+def law_measures(runs: Runs, name: str, law: float, grown: Callable[[float], float]) -> Measures:
     """md = law · grown(N): the constant within 15 %, the same within 15 % for all shapes m/d, and exponent 1 ± 0.15."""
     shapes: dict[str, list[list[float]]] = {}
     for (shape, d), same in runs.items():
         shapes.setdefault(f"m/d = {shape}", []).append([shape * d * d / grown(capacity(r)) for r in same])
     means = geometric_means(values for by_d in shapes.values() for values in by_d)
     by_md = {md: list(map(grown, found)) for md, found in stored(runs).items()}
-    return (
-        Measure.over_seeds(f"md/({name}), geometric mean over sizes", means, low=0.85 * law, high=1.15 * law),
-        *collapse(f"md/({name})", {shape: geometric_means(by_d) for shape, by_d in shapes.items()}, 0.15),
-        fit_power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15),
-    )
+    yield Measure.over_seeds(f"md/({name}), geometric mean over sizes", means, low=0.85 * law, high=1.15 * law)
+    yield from collapse(f"md/({name})", {shape: geometric_means(by_d) for shape, by_d in shapes.items()}, 0.15)
+    yield fit_power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15)
 
 
 def stored(runs: Runs) -> dict[float, list[float]]:

@@ -12,7 +12,7 @@ from math import log2
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 
 TIMES = "quick 5 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, appendix on bounded bit complexity; worst case derived here"
@@ -30,8 +30,9 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {load: checks("precision.bits", seeds, draws, largest=largest, load=load) for load in LOADS}
 
 
-def claims(runs: Runs) -> Claimed:
-    yield "memory.quantised", [m for load, same in runs.items() for m in of_load(f"N = {load} d²", same)]
+def claims(runs: Runs) -> Measures:
+    for load, records in runs.items():
+        yield from of_load(f"N = {load} d²", records)
 
 
 def of_load(at: str, records: Records) -> Measures:

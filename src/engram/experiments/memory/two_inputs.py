@@ -7,7 +7,7 @@ A random f: [n]² → [32] from inputs e_{z1} + ẽ_{z2}; the protocol of memory
 
 from math import sqrt
 
-from engram.claims import Claimed, Figure, Labelled, Runs, Scale, Seeds
+from engram.claims import Figure, Labelled, Measures, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.experiments.memory.mlp_trained import by_shape_figure, searches, stored
 from engram.tasks import Association
@@ -24,9 +24,9 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return searches(TASK, lambda md: sqrt(md / 1.2), WIDTHS[scale], SHAPES[scale], seeds)
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     pairs = {md: [n**2 for n in found] for md, found in stored(runs).items()}
-    yield "memory.two-inputs", [fit_power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)]
+    yield fit_power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)
 
 
 def figure(runs: Runs) -> Figure:

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
+from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
 from engram.claims.readings import capacity
 from engram.models.one_head import OneHead
-from engram.specs import Check, Search
+from engram.specs import Search
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width
 
@@ -64,8 +64,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
         for kind, asked in LINES
         for N in _sizes(kind, scale)
     }
-    law, sizes, draws = "learning.planted_steps.phases", MAPS[scale], DRAWS[scale]
-    return {**sought, "map": [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]}
+    return {**sought, "map": checks("learning.planted_steps.phases", seeds, DRAWS[scale], **MAPS[scale])}
 
 
 def search_width(task: PlantedToken, asked: Any, seed: int, votes: int) -> Search:

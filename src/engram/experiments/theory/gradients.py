@@ -7,8 +7,8 @@ places y = W x of (∂L/∂y) xᵀ: for all ten matrices of the simplified model
     engram run theory.gradients --seeds 5
 """
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
+from engram.experiments.memory import worst
 from engram.theory.backward import MATRICES
 
 TIMES = "quick 1 s a seed, paper 3 s a seed on 2 cores"
@@ -24,10 +24,7 @@ SHAPES = ({"A": 5, "T": 4, "N": 6, "d": 5}, {"A": 12, "T": 9, "N": 8, "d": 16})
 
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
-    draws = PROBLEMS[scale]
-    return {
-        law: [Check(law=law, sizes=shape, draws=draws, seed=seed) for shape in SHAPES for seed in seeds] for law in LAWS
-    }
+    return {law: [c for shape in SHAPES for c in checks(law, seeds, PROBLEMS[scale], **shape)] for law in LAWS}
 
 
 def claims(runs: Runs) -> Claimed:
@@ -40,11 +37,7 @@ def claims(runs: Runs) -> Claimed:
 
 def errors(runs: Runs) -> dict[str, float]:
     """By lemma or matrix the largest difference of an entry from autograd."""
-    return {
-        name: max((row[name] for record in runs[law] for row in record.rows), key=abs)
-        for law, names in LAWS.items()
-        for name in names
-    }
+    return {name: worst([r.rows for r in runs[law]], name) for law, names in LAWS.items() for name in names}
 
 
 def figure(runs: Runs) -> Figure:

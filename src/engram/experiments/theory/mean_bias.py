@@ -22,10 +22,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.claims.readings import capacity
+from engram.experiments.memory import mean
 from engram.experiments.theory.finite import search_width, slopes
-from engram.specs import Check
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width
 
@@ -62,20 +62,13 @@ def law(task: PlantedToken) -> float:
 
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
-    N, draws = FIXED[scale], DRAWS[scale]
+    N, draws, counts = FIXED[scale], DRAWS[scale], {"drawn": False, "equal": True}
     sought = {
         (title, size): [search_width(task, "mark", seed, VOTES[scale]) for seed in seeds]
         for title, tasks in lines(scale).items()
         for size, task in tasks.items()
     }
-    directly = {
-        counts: [
-            Check(law=LAW, sizes={"N": N, "T": N, "balanced": counts == "equal"}, draws=draws, seed=seed)
-            for seed in seeds
-        ]
-        for counts in ("drawn", "equal")
-    }
-    return {**sought, **directly}
+    return {**sought, **{name: checks(LAW, seeds, draws, N=N, T=N, balanced=equal) for name, equal in counts.items()}}
 
 
 def along(runs: Runs, title: str) -> dict[int, list[float]]:
@@ -99,10 +92,8 @@ def _directly(runs: Runs) -> Measures:
         for place, name in ((0, "narrowest"), (-1, "widest")):
             values = [record.rows[place][column] for record in runs["drawn"]]
             yield Measure.over_seeds(f"{column} over its law, {name} d", values, 0.8, 1.2)
-        means = [float(record.column(column).mean()) for record in runs["drawn"]]
-        yield Measure.over_seeds(f"{column} over its law, mean over widths", means, 0.9, 1.1)
-    rest = [float(record.column("noise").mean()) for record in runs["equal"]]
-    yield Measure.over_seeds("noise over the law with equal label counts, mean over widths", rest, high=0.5)
+        yield mean(f"{column} over its law, mean over widths", runs["drawn"], column, 0.9, 1.1)
+    yield mean("noise over the law with equal label counts, mean over widths", runs["equal"], "noise", high=0.5)
 
 
 def _slope(runs: Runs, title: str, tasks: Mapping[int, PlantedToken]) -> Measure:

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 from engram.laws.orders import MEMORIES, ORDERS
-from engram.specs import Check
 
 TIMES = "quick 30 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Theorem 3 and section 5"
@@ -43,14 +42,10 @@ NEAR = 0.03  # of chance
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
-        (first, order): [_check(scale, " ".join(order), first, seed) for seed in seeds]
+        (first, order): checks(LAW, seeds, DRAWS[scale], **SIZES[scale], order=" ".join(order), first=first)
         for first in ("zero", "random")
         for order in ORDERS
     }
-
-
-def _check(scale: Scale, order: str, first: str, seed: int) -> Check:
-    return Check(law=LAW, sizes=SIZES[scale] | {"order": order, "first": first}, draws=DRAWS[scale], seed=seed)
 
 
 def too_soon(order: Sequence[str]) -> list[str]:

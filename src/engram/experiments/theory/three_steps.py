@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.tasks.second_visit import SecondVisit
 from engram.theory.induction import gamma, least_tokens, output_memory, previous_memory, tau, trigger_memory
 
@@ -61,9 +60,7 @@ EXACT = 1e-6  # rows keep seven digits
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
-        (what, pairs): [Check(law=law, sizes=SIZES[scale] | {"pairs": pairs}, seed=seed) for seed in seeds]
-        for what, law in LAWS.items()
-        for pairs in PAIRS
+        (what, pairs): checks(law, seeds, **SIZES[scale], pairs=pairs) for what, law in LAWS.items() for pairs in PAIRS
     }
 
 

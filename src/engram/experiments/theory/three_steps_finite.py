@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 from engram.specs import Check
 from engram.theory.induction import least_tokens
 
@@ -43,15 +43,13 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By (N, T, d, n); a cell that is on both maps is measured once."""
     cells: list[Cell] = [(N, T, d, n) for d in WIDTHS[scale] for n in SAMPLES[scale]]
     cells += [(tokens, T, d, n) for d, n in FINITE[scale] for tokens in TOKENS[scale] for T in LENGTHS[scale]]
-    return {cell: [_check(cell, seed) for seed in seeds] for cell in cells}
+    return {cell: _checks(seeds, *cell) for cell in cells}
 
 
-def _check(cell: Cell, seed: int) -> Check:
-    sizes = dict(zip("NTdn", cell, strict=True))
-    if sizes["d"] == ORTHONORMAL:
-        del sizes["d"]
-        return Check(law=f"{LAW}_orthonormal", sizes=sizes, seed=seed)
-    return Check(law=LAW, sizes=sizes, seed=seed)
+def _checks(seeds: Seeds, N: int, T: int, d: int | str, n: int) -> list[Check]:
+    if d == ORTHONORMAL:
+        return checks(f"{LAW}_orthonormal", seeds, N=N, T=T, n=n)
+    return checks(LAW, seeds, N=N, T=T, d=d, n=n)
 
 
 def grid(runs: Runs) -> Cells:
@@ -78,11 +76,11 @@ def claims(runs: Runs) -> Claimed:
         signs.append(Measure.over_seeds(label, worst.tolist(), low=0.95))
     yield "theory.step2-finite", signs
     found, (narrow, *_, d), (few, *_, n) = grid(runs), WIDTHS[runs.scale], SAMPLES[runs.scale]
-    least, with_few, in_narrow = (np.array(_least(found[size])) for size in ((d, n), (d, few), (narrow, n)))
+    least, with_few, in_narrow = (_least(found[size]) for size in ((d, n), (d, few), (narrow, n)))
     measures = [
-        Measure.over_seeds(f"d={d}, n={n}: least recall of the three", least.tolist(), low=0.95),
-        Measure.over_seeds(f"this minus that from {few} sequences", (least - with_few).tolist(), low=0.25),
-        Measure.over_seeds(f"this minus that at d={narrow}", (least - in_narrow).tolist(), low=0.25),
+        Measure.over_seeds(f"d={d}, n={n}: least recall of the three", least, low=0.95),
+        Measure.difference(f"this minus that from {few} sequences", least, with_few, low=0.25),
+        Measure.difference(f"this minus that at d={narrow}", least, in_narrow, low=0.25),
     ]
     yield "theory.three-steps-finite", measures
 

@@ -35,7 +35,7 @@ def known_scale(word: str) -> Scale:
 
 
 def checks(law: str, seeds: Seeds, draws: int = 1, **sizes: Any) -> list[Check]:
-    """A Check for each seed."""
+    """A Check for each seed; [0] where nothing depends on the seed."""
     return [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]
 
 

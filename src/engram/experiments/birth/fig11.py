@@ -16,12 +16,12 @@ from math import nan
 import numpy as np
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
-from engram.experiments.birth import PAPER, full_transformer
+from engram.experiments.birth import full_transformer
 from engram.models import Layer
 from engram.records import Record
 
 TIMES = "quick 4 min a seed, paper 1.5 h a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 11"
+SOURCE = "Birth of a Transformer, Fig. 11"
 CLAIMS = {"birth.heads-share": "One head of layer 1 does most of the looking back; the induction is spread over heads."}
 SEEDS = {"quick": 3}
 STEPS = {"smoke": 6, "quick": 400, "paper": 1000}

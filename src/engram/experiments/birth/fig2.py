@@ -17,13 +17,13 @@ the paper's 95 %.
 from collections.abc import Iterator, Sequence
 from math import log
 
-from engram.claims import Claim, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
+from engram.claims import Claim, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.claims.readings import late_mean
-from engram.experiments.birth import PAPER, RELU, SIZES, Triggers, full_transformer
-from engram.specs import Check, Train
+from engram.experiments.birth import RELU, SIZES, Triggers, full_transformer
+from engram.specs import Train
 
 TIMES = "quick 11 min a seed, paper 4 h a seed on 2 cores (estimated)"
-SOURCE = f"{PAPER}, section 3 and Fig. 2"
+SOURCE = "Birth of a Transformer, section 3 and Fig. 2"
 CLAIMS = {
     "birth.one-layer-fails": "In context two layers reach 99 % (fixed triggers) and 95 % (random), one about 55 %.",
     "birth.induction-attention": "Layer 1 attends to the previous token, layer 2 to tokens after earlier visits.",
@@ -42,13 +42,9 @@ KINDS: list[tuple[Triggers, int]] = [(triggers, layers) for triggers in LEAST fo
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     trainings = {kind: [_train(scale, *kind, seed) for seed in seeds] for kind in KINDS}
-    return {**trainings, **{("levels", triggers): [_levels(scale, triggers)] for triggers in LEAST}}
-
-
-def _levels(scale: Scale, triggers: str) -> Check:
-    """One for all seeds: these levels belong to the task."""
-    sizes = {"K": 3, "T": SIZES[scale][0], "triggers": triggers}
-    return Check(law="predictors.in_context_levels", sizes=sizes, draws=16 if scale == "smoke" else 4000)
+    law, draws, T = "predictors.in_context_levels", 16 if scale == "smoke" else 4000, SIZES[scale][0]
+    levels = {("levels", triggers): checks(law, [0], draws, K=3, T=T, triggers=triggers) for triggers in LEAST}
+    return {**trainings, **levels}  # levels belong to the task: they are the same for all seeds
 
 
 def _train(scale: Scale, triggers: Triggers, layers: int, seed: int) -> Train:

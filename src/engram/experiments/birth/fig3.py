@@ -10,10 +10,10 @@ from math import log, nan
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import highest, reached, value_at
-from engram.experiments.birth import PAPER, SIZES, in_context
+from engram.experiments.birth import SIZES, in_context
 
 TIMES = "quick 2 min a seed, paper 17 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 3"
+SOURCE = "Birth of a Transformer, Fig. 3"
 CLAIMS = {
     "birth.output-must-come-first": "W_O2 can and must be learned before the key matrices, but does not suffice.",
     "birth.second-layer-before-first": "It is easier to learn W_K2 while W_K1 is frozen than the reverse.",

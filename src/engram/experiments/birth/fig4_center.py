@@ -7,11 +7,11 @@ The simplified model with W_F, loss on all tokens, K=3 random triggers, lr 1; ou
 """
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
-from engram.experiments.birth import PAPER, three_triggers
+from engram.experiments.birth import three_triggers
 from engram.records import Record
 
 TIMES = "quick 50 s a seed, paper 9 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 4 (center)"
+SOURCE = "Birth of a Transformer, Fig. 4 (center)"
 CLAIMS = {
     "birth.diversity-generalises": "Uniform outputs lead to better generalisation to other outputs than bigram ones."
 }

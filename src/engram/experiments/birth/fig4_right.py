@@ -11,10 +11,10 @@ output agrees with one of the top predictions of the global bigram, "in which ca
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
 from engram.claims.readings import mean_between
-from engram.experiments.birth import PAPER, three_triggers
+from engram.experiments.birth import three_triggers
 
 TIMES = "quick 25 s a seed, paper 4 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 4 (right) and section 3"
+SOURCE = "Birth of a Transformer, Fig. 4 (right) and section 3"
 CLAIMS = {
     "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",
     "birth.preference": "The model prefers the induction head, unless its token is a top one of the bigram.",

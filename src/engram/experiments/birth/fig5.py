@@ -12,14 +12,13 @@ from math import log
 
 from engram.claims import Claimed, Figure, Measure, Runs
 from engram.claims.readings import reached
-from engram.experiments.birth import PAPER
 from engram.experiments.birth.fig4_left import SEEDS
 from engram.experiments.birth.fig4_left import trainings as specs
 
 __all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
 TIMES = "the runs of birth.fig4-left: quick 2 min a seed, paper 22 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 5"
+SOURCE = "Birth of a Transformer, Fig. 5"
 CLAIMS = {
     "birth.slow-output-memory": "With few or rare triggers it is the output memory W_O2 that is learned slowly.",
     "birth.slow-key-memory": "With random triggers it is more the key memories that are learned slowly.",

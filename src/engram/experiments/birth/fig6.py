@@ -10,13 +10,12 @@ from math import inf
 
 from engram.claims import Figure, Measure, Measures, Runs
 from engram.claims.readings import late_mean
-from engram.experiments.birth import PAPER
 from engram.experiments.birth.fig4_center import LAWS, specs
 
 __all__ = ["CLAIMS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
 TIMES = "the runs of birth.fig4-center: quick 50 s a seed, paper 9 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 6"
+SOURCE = "Birth of a Transformer, Fig. 6"
 CLAIMS = {
     "birth.diversity-fills-memories": "Uniform outputs fit W_O2 and W_K2 better than bigram ones; W_K1 is comparable."
 }

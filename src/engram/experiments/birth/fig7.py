@@ -7,13 +7,12 @@ each map, minus what the first weights gave it by chance.
 """
 
 from engram.claims import Figure, Measure, Measures, Runs
-from engram.experiments.birth import PAPER
 from engram.experiments.birth.fig4_right import SEEDS, specs
 
 __all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
 TIMES = "the runs of birth.fig4-right: quick 25 s a seed, paper 4 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 7"
+SOURCE = "Birth of a Transformer, Fig. 7"
 CLAIMS = {
     "birth.memory-diagonals": "W_K2 is weaker for rare triggers, W_K1 for late positions; W_O2 is roughly uniform."
 }

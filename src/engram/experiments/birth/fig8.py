@@ -18,19 +18,18 @@ slowdown, against the claim.
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log, nan
-from typing import Any
 
 import numpy as np
 
 from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
-from engram.claims.readings import birth
+from engram.claims.readings import birth_step
 from engram.errors import EngramError
-from engram.experiments.birth import PAPER, SIZES, in_context
+from engram.experiments.birth import SIZES, in_context
 from engram.records import Record
 from engram.specs import Train
 
 TIMES = "quick 40 s a seed and 1 min of tuning, paper 4 min a seed and 5 min of tuning, on 2 cores"
-SOURCE = f"{PAPER}, Fig. 8 (Appendix E, effect of dimension)"
+SOURCE = "Birth of a Transformer, Fig. 8 (Appendix E, effect of dimension)"
 CLAIMS = {
     "birth.dimension": "W_O2 is learned faster with higher d, at d=128 in a few steps if the rate is tuned; untuned, "
     "low d is slowed down further."
@@ -52,17 +51,15 @@ LARGE = BATCH | {"quick": BATCH["paper"]}  # at which few steps are counted
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """Labels are ("fixed", d), and ("tuning", d, batch, rate) and ("tuned", d, batch, rate)."""
     untuned, steps = STEPS[scale]
-    found = {("fixed", d): [_train(scale, d, FIXED, untuned, seed) for seed in seeds] for d in WIDTHS[scale]}
+    found: Labelled = {("fixed", d): [_train(scale, d, FIXED, untuned, seed) for seed in seeds] for d in WIDTHS[scale]}
     for d in WIDTHS[scale]:
-        found |= _grid(scale, d, steps, RATES[scale], TUNED.get(scale, {}).get(d), seeds)
+        found = {**found, **_grid(scale, d, steps, RATES[scale], TUNED.get(scale, {}).get(d), seeds)}
     if scale == "quick":
-        found |= _grid("paper", HIGH, 30, FEW_RATES, FEW_TUNED, seeds)
+        found = {**found, **_grid("paper", HIGH, 30, FEW_RATES, FEW_TUNED, seeds)}
     return found
 
 
-def _grid(
-    scale: Scale, d: int, steps: int, rates: Sequence[float], best: float | None, seeds: Seeds
-) -> dict[tuple[Any, ...], list[Train]]:
+def _grid(scale: Scale, d: int, steps: int, rates: Sequence[float], best: float | None, seeds: Seeds) -> Labelled:
     """Every rate on the tuning seeds, and the best on the others; every rate on these too while none is known."""
     tried = {("tuning", rate): TUNING_SEEDS for rate in rates}
     reported = {("tuned", rate): seeds for rate in (rates if best is None else (best,))}
@@ -85,7 +82,7 @@ def claims(runs: Runs) -> Measures:
         name = f"tuned: mean recall up to step {steps}, d={wide} minus d={narrow}"
         yield Measure.difference(name, recalls[wide], recalls[narrow])
     large = LARGE[runs.scale]
-    few = [steps_to(record, 0.9) for record in at_tuned_rate(runs, HIGH, large)]
+    few = [birth_step(record, RECALL, 0.9) for record in at_tuned_rate(runs, HIGH, large)]
     yield Measure.over_seeds(f"tuned: steps to recall 0.9, d={HIGH}, batch {large}", few, high=FEW_STEPS)
     narrow, wide = runs["fixed", LOW], runs["fixed", HIGH]
     slowed = _slowdowns(narrow, tuned[LOW], never=narrow[0].train.steps), _slowdowns(wide, tuned[HIGH])
@@ -94,17 +91,13 @@ def claims(runs: Runs) -> Measures:
 
 def _slowdowns(fixed: Records, tuned: Records, never: float = nan) -> list[float]:
     """For each seed the log of the steps to recall 0.3 at the fixed rate, or `never`, over those at the tuned one."""
-    return [log(steps_to(a, 0.3, never) / steps_to(b, 0.3)) for a, b in zip(fixed, tuned, strict=True)]
+    slow = [birth_step(record, RECALL, 0.3, never) for record in fixed]
+    fast = [birth_step(record, RECALL, 0.3) for record in tuned]
+    return [log(a / b) for a, b in zip(slow, fast, strict=True)]
 
 
 def mean_recall(record: Record) -> float:
     return float(record.curve(RECALL)[1].mean())
-
-
-def steps_to(record: Record, level: float, never: float = nan) -> float:
-    """Updates until the recall is above the level, or `never`."""
-    step = birth(record, RECALL, level)
-    return never if step is None else max(1, step)
 
 
 def at_tuned_rate(runs: Runs, d: int, batch: int) -> list[Record]:

@@ -11,10 +11,9 @@ the answer in the batches counts as wrong. The paper gives curves without number
 """
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
-from engram.experiments.birth import PAPER
 
 TIMES = "quick and paper, which are the same, 3 s a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 9 (Appendix E, effect of dimension)"
+SOURCE = "Birth of a Transformer, Fig. 9 (Appendix E, effect of dimension)"
 CLAIMS = {
     "birth.one-step-recall": "One step on W_O2 recalls the tokens after a handful of batches; more batches and "
     "higher d recall more."

@@ -7,7 +7,6 @@ visits of token i while it is not a trigger. This floor depends on the task: it 
 """
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
-from engram.specs import Check
 
 TIMES = "quick 10 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "the task of Birth of a Transformer, section 3; the levels are computed here"
@@ -15,7 +14,6 @@ CLAIMS = {
     "birth.levels": "The text has unigram entropy 3.3128 and bigram entropy 2.4526 nats, and 1403 different bigrams.",
     "birth.floor": "With random triggers the floor of the global loss lies below the text's bigram entropy.",
 }
-TEXT = Check(law="bigram.text_levels")
 LEVELS = {"entropy.unigram": (3.3128, 5e-5), "entropy.bigram": (2.4526, 5e-5), "bigrams": (1403, 0.5)}
 TRIGGERS = (1, 3, 5)  # K
 SEQUENCES = {"smoke": 8, "quick": 500, "paper": 2000}
@@ -23,7 +21,10 @@ SEQUENCES = {"smoke": 8, "quick": 500, "paper": 2000}
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     draws, length = SEQUENCES[scale], {"T": 32} if scale == "smoke" else {}
-    return {"text": [TEXT], **{K: checks("bigram.floor_levels", seeds, draws, K=K, **length) for K in TRIGGERS}}
+    return {
+        "text": checks("bigram.text_levels", [0]),
+        **{K: checks("bigram.floor_levels", seeds, draws, K=K, **length) for K in TRIGGERS},
+    }
 
 
 def claims(runs: Runs) -> Claimed:

@@ -5,8 +5,17 @@ from math import inf
 
 import numpy as np
 
-from engram.claims import Measure, Records, Rows
+from engram.claims import Measure, Records, Rows, Seeds
 from engram.claims.readings import means
+from engram.specs import Search
+from engram.tasks import Association
+from engram.values import Value
+
+
+def searches(model: Value, N: float, asked: int, seeds: Seeds, target: float = 0.99) -> list[Search]:
+    """How many pairs a memory written by a formula holds, sought around N, with as many codebooks as `asked` needs."""
+    task, bracket, draws = Association(), (max(2, round(N / 2)), round(2 * N)), max(4, round(asked / N))
+    return [Search(task=task, model=model, target=target, bracket=bracket, draws=draws, seed=seed) for seed in seeds]
 
 
 def exponent(rows: Rows, column: str, size: str) -> float:

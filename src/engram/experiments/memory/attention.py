@@ -8,7 +8,6 @@ modern Hopfield networks. They hold at least √p c^{(d−1)/4} patterns, with c
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 from engram.experiments.memory import worst
-from engram.specs import Check
 
 TIMES = "quick 3 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 4; Ramsauer et al. 2021, Theorem 3"
@@ -24,7 +23,7 @@ CONSTANT = 3.1546
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     draws, most = APART[scale]
     return {
-        "bound": [Check(law="retrieval.ramsauer_bound")],
+        "bound": checks("retrieval.ramsauer_bound", [0]),
         "steps": checks("retrieval.attention_step", seeds, DRAWS[scale]),
         "apart": checks("retrieval.separation", seeds, draws, most=most),
     }

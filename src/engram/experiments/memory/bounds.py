@@ -12,7 +12,6 @@ from math import inf
 
 from engram.claims import Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
 from engram.experiments.memory import exponent, worst
-from engram.specs import Check
 
 TIMES = "quick 5 s a seed, paper 2 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on lower bounds"
@@ -29,8 +28,8 @@ HEBB, TRAINED = {"smoke": 16, "quick": 64, "paper": 128}, {"smoke": 8, "quick": 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     law, N = "bounds.power_law_bounds", TAIL[scale]
     return {
-        "codebooks": [Check(law="bounds.best_codebook", sizes={"N": N, "M": M, "B": B}) for N, M, B in BOOKS],
-        **{("power law", a): [Check(law=law, sizes={"alpha": a, "N": N}, draws=12)] for a in ALPHAS},
+        "codebooks": [c for N, M, B in BOOKS for c in checks("bounds.best_codebook", [0], N=N, M=M, B=B)],
+        **{("power law", alpha): checks(law, [0], 12, alpha=alpha, N=N) for alpha in ALPHAS},
         "top-k": checks("bounds.top_k", seeds, 100),
         "Hebbian": checks("precision.hebb_efficiency", seeds, PAIRS[scale], d=HEBB[scale]),
         "trained": checks("precision.trained_efficiency", seeds, 8, d=TRAINED[scale]),

@@ -9,11 +9,7 @@ datasets. In case 3 the scales still move after 100 epochs. More datasets and 20
     engram run memory.denoising --seeds 5
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 from engram.claims import Claimed, Figure, Labelled, Measure, Rows, Runs, Scale, Seeds, checks
-from engram.specs import Check
 from engram.tasks.denoising import Subspace
 from engram.theory.denoising import subspace_floor
 
@@ -41,24 +37,19 @@ WHY = {
 }
 CASES, KINDS = ("subspace", "sphere", "clusters"), ("linear", "softmax")
 PUBLISHED = {"subspace": (1.607, 0.194), "clusters": (1.0, 5.13)}  # α and β of softmax attention
+LAW = "learning.denoising.trained"
 SMOKE = {"epochs": 2, "L": 20, "n": 12}
 
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By case and kind of attention; runs beyond the protocol are kinds of their own."""
     less, prompts = (SMOKE, 100) if scale == "smoke" else ({}, 1000)
-
-    def trained(of: Sequence[int], **sizes: Any) -> list[Check]:
-        return checks("learning.denoising.trained", of, prompts, **(less | sizes))
-
+    sizes = {(case, kind): less | {"case": case, "attention": kind} for case in CASES for kind in KINDS}
+    linear, longer = sizes["subspace", "linear"], {"epochs": 2 * less.get("epochs", 100)}
+    sizes["clusters", "longer"] = sizes["clusters", "softmax"] | longer
     return {
-        **{(case, kind): trained(seeds, case=case, attention=kind) for case in CASES for kind in KINDS},
-        ("clusters", "longer"): trained(
-            seeds, case="clusters", attention="softmax", epochs=2 * less.get("epochs", 100)
-        ),
-        ("subspace", "datasets"): [
-            check for n in seeds for check in trained([n], case="subspace", attention="linear", data=n)
-        ],
+        **{label: checks(LAW, seeds, prompts, **size) for label, size in sizes.items()},
+        ("subspace", "datasets"): [check for n in seeds for check in checks(LAW, [n], prompts, **linear, data=n)],
     }
 
 

@@ -8,10 +8,8 @@ W = Σ_z u_z e_zᵀ with embeddings on the sphere; N is the size at which recall
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
-from engram.experiments.memory import geometric_means
+from engram.experiments.memory import geometric_means, searches
 from engram.models.stores import Outer
-from engram.specs import Search
-from engram.tasks import Association
 from engram.theory.capacity import hebb_capacity
 
 TIMES = "quick 10 s a seed, paper 2 min a seed on 2 cores"
@@ -22,13 +20,7 @@ ASKED = {"smoke": 1000, "quick": 40_000, "paper": 100_000}  # pairs asked in all
 
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
-    return {d: [search(d, seed, ASKED[scale]) for seed in seeds] for d in WIDTHS[scale]}
-
-
-def search(d: int, seed: int, asked: int) -> Search:
-    N = hebb_capacity(d)
-    bracket = max(2, round(N / 2)), round(2 * N)
-    return Search(task=Association(), model=Outer(d=d), bracket=bracket, draws=max(4, round(asked / N)), seed=seed)
+    return {d: searches(Outer(d=d), hebb_capacity(d), ASKED[scale], seeds) for d in WIDTHS[scale]}
 
 
 def claims(runs: Runs) -> Measures:

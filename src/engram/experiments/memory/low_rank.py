@@ -10,10 +10,8 @@ import numpy as np
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import capacity
-from engram.experiments.memory import collapse
+from engram.experiments.memory import collapse, searches
 from engram.models.stores import OuterLowRank
-from engram.specs import Search
-from engram.tasks import Association
 
 TIMES = "quick 10 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall, Theorem 1 (rank m); talks"
@@ -38,14 +36,8 @@ ASKED = {"smoke": 1000, "quick": 20_000, "paper": 50_000}
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By d and m."""
-    return {(d, m): [search(d, m, seed, ASKED[scale]) for seed in seeds] for d, m in SHAPES[scale]}
-
-
-def search(d: int, m: int, seed: int, asked: int) -> Search:
-    N = 0.03 * m * d
-    bracket, draws = (round(N / 2), round(2 * N)), max(4, round(asked / N))
-    model = OuterLowRank(d=d, m=m)
-    return Search(task=Association(), model=model, target=0.9, bracket=bracket, draws=draws, seed=seed)
+    models = {(d, m): OuterLowRank(d=d, m=m) for d, m in SHAPES[scale]}
+    return {(d, m): searches(model, 0.03 * m * d, ASKED[scale], seeds, 0.9) for (d, m), model in models.items()}
 
 
 def claims(runs: Runs) -> Claimed:

@@ -78,18 +78,14 @@ def _one_layer(kind: str, runs: Records, bag: float) -> Measures:
 
 def _attends(kind: str, runs: Records) -> Measures:
     """Attention on the edges of the circuit against chance; with fixed triggers only where a trigger is."""
-    back, after, others = ("previous", "successors.triggers", "successors.others")
-    back = back if kind == "random" else f"{back}.after_triggers"
-    where = "" if kind == "random" else ", after triggers"
+    fixed, others = kind == "fixed", f"{kind}: layer 2 on successors, at other repeated tokens"
+    back, where = ("previous.after_triggers", ", after triggers") if fixed else ("previous", "")
     yield _over_chance(f"{kind}: layer 1 on t−1{where}", runs, back, low=0)
-    yield _over_chance(f"{kind}: layer 2 on successors, at triggers", runs, after, low=0)
-    label = f"{kind}: layer 2 on successors, at other repeated tokens"
-    if kind == "random":
-        yield _over_chance(label, runs, others, low=0)
-        return
-    yield _over_chance(label, runs, others, high=0)
-    gaps = [r.last(f"mass.{back}") - r.last("mass.previous.elsewhere") for r in runs]
-    yield Measure.over_seeds(f"{kind}: mass of layer 1 on t−1, after triggers minus elsewhere", gaps, low=0)
+    yield _over_chance(f"{kind}: layer 2 on successors, at triggers", runs, "successors.triggers", low=0)
+    yield _over_chance(others, runs, "successors.others", **({"high": 0} if fixed else {"low": 0}))
+    if fixed:
+        after, elsewhere = ([r.last(f"mass.{name}") for r in runs] for name in (back, "previous.elsewhere"))
+        yield Measure.difference(f"{kind}: mass of layer 1 on t−1, after triggers minus elsewhere", after, elsewhere)
 
 
 def _over_chance(label: str, runs: Records, name: str, **band: float) -> Measure:

@@ -12,10 +12,7 @@ from math import log
 
 from engram.claims import Claimed, Figure, Measure, Runs
 from engram.claims.readings import reached
-from engram.experiments.birth.fig4_left import SEEDS
-from engram.experiments.birth.fig4_left import trainings as specs
-
-__all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
+from engram.experiments.birth import fig4_left
 
 TIMES = "the runs of birth.fig4-left: quick 2 min a seed, paper 22 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 5"
@@ -23,6 +20,7 @@ CLAIMS = {
     "birth.slow-output-memory": "With few or rare triggers it is the output memory W_O2 that is learned slowly.",
     "birth.slow-key-memory": "With random triggers it is more the key memories that are learned slowly.",
 }
+SEEDS, specs = fig4_left.SEEDS, fig4_left.trainings
 OUTPUT, KEY = "recall.W_O2", "recall.W_K1.t<64"
 LEVEL = 0.2  # of recall: one that every law of data reaches
 FEW_OR_RARE = (("K=1 random", "K=5 random"), ("K=5 fixed, ranks 6–10", "K=5 fixed, ranks 1–5"))

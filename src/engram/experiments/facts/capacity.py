@@ -10,7 +10,6 @@ the smallest learning rate. Not published: trainings that are far behind are giv
 """
 
 from collections.abc import Iterable, Mapping
-from math import sqrt
 
 from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
 from engram.claims.fits import fit_points
@@ -70,8 +69,8 @@ def search(task: FactsOfSize, model: Factual, scale: Scale, seed: int) -> Search
 def _bracket(task: FactsOfSize, model: Factual) -> tuple[int, int]:
     """A factor of √2 in facts around the published number."""
     facts = PUBLISHED * model.parameters
-    n = {"subset": facts, "R=√S": facts ** (2 / 3)}.get(task.scaling, sqrt(facts))
-    width = {"subset": sqrt(2), "R=√S": 2 ** (1 / 3)}.get(task.scaling, 2**0.25)
+    power = {"subset": 1, "R=√S": 2 / 3}.get(task.scaling, 1 / 2)
+    n, width = facts**power, 2 ** (power / 2)
     return max(2, round(n / width)), max(4, round(n * width))
 
 

@@ -15,16 +15,16 @@ SOURCE = "Understanding factual recall in transformers, section on lower bounds"
 CLAIMS = {"facts.bound": "Bits stored never exceed bits used: zero loss needs SR log D bits."}
 SEEDS = {"quick": 3, "paper": 3}
 LAW = "learning.fact_search.bits"
+
+
+def _shape(S: int, d: int, steps: int) -> dict[str, int]:
+    return {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": steps}
+
+
 SHAPES = {
-    "smoke": ({"S": 3, "R": 3, "D": 2, "T": 6, "d": 8, "heads": 2, "d_h": 4, "m": 8, "steps": 256},),
-    "quick": tuple(
-        {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": 8192}
-        for S, d in ((10, 16), (15, 24), (20, 32))
-    ),
-    "paper": tuple(
-        {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": 16384}
-        for S, d in ((14, 16), (21, 24), (28, 32), (42, 48))
-    ),
+    "smoke": [{"S": 3, "R": 3, "D": 2, "T": 6, "d": 8, "heads": 2, "d_h": 4, "m": 8, "steps": 256}],
+    "quick": [_shape(S, d, 8192) for S, d in ((10, 16), (15, 24), (20, 32))],
+    "paper": [_shape(S, d, 16384) for S, d in ((14, 16), (21, 24), (28, 32), (42, 48))],
 }
 
 

@@ -9,7 +9,7 @@ datasets. In case 3 the scales still move after 100 epochs. More datasets and 20
     engram run memory.denoising --seeds 5
 """
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Rows, Runs, Scale, Seeds, checks
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
 from engram.tasks.denoising import Subspace
 from engram.theory.denoising import subspace_floor
 
@@ -64,27 +64,22 @@ def claims(runs: Runs) -> Claimed:
         *near_published("clusters", last["clusters", "softmax"], 0.05, 0.15),
     ]
     yield "memory.denoising", published
-    yield "memory.denoising-longer", near_published("clusters", last["clusters", "longer"], 0.05, 0.15)
+    yield "memory.denoising-longer", [*near_published("clusters", last["clusters", "longer"], 0.05, 0.15)]
     over_datasets = [
         near("trained: test / Bayes", ratios(datasets, "loss.test"), 1.0, 0.06),
         near("one step of memory αI, βI: test / Bayes", ratios(datasets, "loss.memory"), 1.0, 0.06),
     ]
     yield "memory.denoising-datasets", over_datasets
-    bayes = [
-        Measure.over_seeds(f"{case}, {kind}: test / Bayes", ratios(last[case, kind], "loss.test"), low=1)
-        for case in CASES
-        for kind in KINDS
-    ]
-    yield "memory.denoising-bayes", bayes
+    bayes = {f"{case}, {kind}: test / Bayes": ratios(last[case, kind], "loss.test") for case in CASES for kind in KINDS}
+    yield "memory.denoising-bayes", [Measure.over_seeds(name, found, low=1) for name, found in bayes.items()]
 
 
-def near_published(case: str, rows: Rows, *shares: float) -> list[Measure]:
+def near_published(case: str, rows: Rows, *shares: float) -> Measures:
     """α and β; a joint change of sign solves the task as well and is undone."""
     signs = [1 if row["alpha"] > 0 else -1 for row in rows]
-    found = {name: [s * row[name] for s, row in zip(signs, rows, strict=True)] for name in ("alpha", "beta")}
-    names = (f"{case}: α, softmax", f"{case}: β, softmax")
-    parts = zip(names, found.values(), PUBLISHED[case], shares, strict=True)
-    return [near(name, values, wanted, share) for name, values, wanted, share in parts]
+    for name, letter, wanted, share in zip(("alpha", "beta"), "αβ", PUBLISHED[case], shares, strict=True):
+        values = [sign * row[name] for sign, row in zip(signs, rows, strict=True)]
+        yield near(f"{case}: {letter}, softmax", values, wanted, share)
 
 
 def near(name: str, values: list[float], published: float, share: float) -> Measure:

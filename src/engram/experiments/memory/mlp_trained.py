@@ -28,7 +28,6 @@ SOURCE = "Understanding factual recall in transformers, Fig. 1 right (protocol o
 CLAIMS = {"memory.mlp-trained": "A trained MLP of m units stores N pairs with N ln N = md/0.35, whatever its shape."}
 WIDTHS = {"smoke": (8,), "quick": (8, 11, 16, 22), "paper": (8, 11, 16, 22, 32, 45, 64, 90)}
 SHAPES = {"smoke": (1, 2), "quick": (1, 2, 4), "paper": (1, 2, 4, 8)}  # m/d
-Label = tuple[int, int]  # m/d, d
 PLAN = FullBatch(
     optimiser=Adam(lr=0.03),
     steps=2**15,
@@ -43,7 +42,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 def searches(
     task: Association, law: Callable[[int], float], widths: Sequence[int], shapes: Sequence[int], seeds: Seeds
-) -> dict[Label, list[Search]]:
+) -> Labelled:
     """By m/d and d, each around the size that a law of md expects."""
     return {
         (shape, d): [search(task, d, shape * d, law(shape * d * d), seed) for seed in seeds]

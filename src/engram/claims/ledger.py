@@ -177,7 +177,8 @@ def best_runs(experiment: Experiment, index: Index) -> tuple[Runs, list[int]] | 
     some: list[Scale] = [scale for scale in largest_first if whole[scale]]
     if not some:
         return None
-    scale = next((scale for scale in some if len(whole[scale]) >= experiment.least_seeds(scale)), some[0])
+    enough: list[Scale] = [scale for scale in some if len(whole[scale]) >= experiment.least_seeds(scale)]
+    scale = (enough or some)[0]
     runs = Runs.of(experiment.labelled(scale, whole[scale]), index.records, scale)
     return runs, [seed for seed, finished in seeds[scale].items() if not finished]
 

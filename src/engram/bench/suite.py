@@ -16,6 +16,7 @@ from engram.engines.local import cores
 from engram.learning import SGD
 from engram.learning.plan import Plan
 from engram.models import Simplified, Transformer, Weights
+from engram.specs import Train
 from engram.tasks import Bigram
 
 BATCH, PROCESSES, TIMES = 512, cores(), 3
@@ -154,7 +155,8 @@ def fig3(bench: Bench) -> Iterator[Benchmark]:
     """All five schedules of birth.fig3 at paper scale, from one step of each of their phases."""
     from engram.experiments.birth.fig3 import specs
 
-    phases = [phase for (spec,) in specs("paper", [0]).values() for phase in _phases(spec.plan)]
+    trainings = [spec for same in specs("paper", [0]).values() for spec in same if isinstance(spec, Train)]
+    phases = [phase for spec in trainings for phase in _phases(spec.plan)]
     seconds = {names: _phase_seconds(bench, names) for names in {names for names, _ in phases}}
     ours, dense = (sum(seconds[names][side] * steps for names, steps in phases) for side in (0, 1))
     about = f"5 schedules of 1000 steps, extrapolated from {len(seconds)} phases; baseline: dense steps, plain sampling"

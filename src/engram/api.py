@@ -16,7 +16,8 @@ import torch
 
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
-from engram.engines.local import Local, OnRow, choose_device, cores
+from engram.engines import Engine, OnRow
+from engram.engines.local import Local, choose_device, cores
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
 from engram.facts.ask import Asked, history
@@ -133,7 +134,8 @@ def run_specs(
     """The records of Specs, as many at a time as there are cores; one that fails does not stop the others."""
     chosen, _ = choose_device(device)
     with watch(specs) as on_row:
-        return Local(home(), chosen, path).run(specs, on_row).all_records()
+        engine: Engine = Local(home(), chosen, path)
+        return engine.run(specs, on_row).all_records()
 
 
 def _read_off(

@@ -182,10 +182,12 @@ def save_figures(figures: dict[str, Any]) -> list[Path]:
     return [path for name, figure in figures.items() for path in save_figure(figure, home() / "figures", name)]
 
 
-def write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str, Any]] = ()) -> Path:
-    """One self-contained HTML file about records, each with its pictures (engram.show.gallery)."""
+def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]] = ()) -> Path:
+    """One self-contained HTML file about records."""
+    from engram.show.gallery import gallery
     from engram.show.report import report
 
+    shown = [(record, gallery(record)) for record in records]
     return _write_page(path, report(title, shown, claims), "report", "-o report.html")
 
 
@@ -209,18 +211,20 @@ def birth(
 ) -> tuple[Result, Path]:
     """The main job: one run of birth.joint at quick scale with all its pictures, and its report."""
     from engram.show.gallery import NAMES, gallery
+    from engram.show.report import report
     from engram.show.save import figure_paths
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     (record,) = records = run_specs(birth_specs(fresh), device, watch, path)
     claims = [entry.to_json() for entry in entries_of(experiment, Runs({"joint": records}, "quick"))]
-    report = home() / "reports" / f"{record.id}.html"
+    page = home() / "reports" / f"{record.id}.html"
     figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
-    if not _up_to_date([report, *figures], record):
+    if not _up_to_date([page, *figures], record):
         pictures = gallery(record)
         save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
-        write_report(report, "The birth of an induction head", [(record, pictures)], claims)  # last: it seals the rest
-    return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), report
+        html = report("The birth of an induction head", [(record, pictures)], claims)
+        _write_page(page, html, "report", "-o report.html")  # last: it seals the rest
+    return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), page
 
 
 def _up_to_date(paths: Sequence[Path], record: Record) -> bool:

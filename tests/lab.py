@@ -106,7 +106,7 @@ class Page:
     def say(self, t: str, /, **fields: Any) -> None:
         self.ws.send(json.dumps({"t": t, **fields}))
 
-    def hear(self, kind: str, timeout: float = 60.0) -> dict[str, Any]:
+    def hear(self, kind: str, timeout: float = 120.0) -> dict[str, Any]:
         """The next message of a kind; all others are taken in."""
         end = time.monotonic() + timeout
         while True:

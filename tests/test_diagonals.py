@@ -9,7 +9,7 @@ import torch
 from engram.memory.stored import Stored
 from engram.models import Weights
 from engram.models.memories import induction_memories
-from engram.probes.diagonals import diagonals, strengths
+from engram.probes.recall import diagonals, strengths
 from engram.tasks import Bigram
 
 MEMORIES = ("W_O2", "W_K2", "W_K1")

@@ -7,7 +7,7 @@ import torch
 from engram.embeddings import directions
 from engram.models import Simplified
 from engram.tasks import Bigram
-from engram.theory.one_step_bigram import class_scores, one_step_recall, one_step_recalls, summed_frequencies
+from engram.theory.one_step import class_scores, one_step_recall, one_step_recalls, summed_frequencies
 
 TASK = Bigram(K=5, T=48)
 

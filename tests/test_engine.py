@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from engram import api
-from engram.engines.local import Failed, Local
+from engram.engines import Failed
+from engram.engines.local import Local
 from engram.engines.worker import Worker
 from engram.errors import EngramError
 from engram.records.files import Row

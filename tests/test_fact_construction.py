@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from engram.laws.fact_construction import fact_logits, of_attention, of_mlp
-from engram.models.fact_construct import construct_attention_only, construct_with_mlp
+from engram.laws.construction import fact_logits, of_attention, of_mlp
+from engram.models.construct import construct_attention_only, construct_with_mlp
 from engram.tasks.facts import Facts
 
 BOOK = Facts(S=8, R=8, D=4).book(0)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engram import api
 from engram.bench import suite
-from engram.bench.baselines import dense_step, sample_token_by_token
+from engram.bench.baselines import dense_loss, descend, sample_token_by_token
 from engram.cli.main import main
 from engram.errors import EngramError
 from engram.learning import SGD, Plan, choose_path, fast, reference
@@ -139,7 +139,9 @@ def test_the_dense_baseline_computes_the_same_loss() -> None:
         expected = reference.gradients(model, w, batch, loss, names)
         leaves = w | {name: w[name].clone().requires_grad_() for name in names}
         optimiser = torch.optim.SGD([leaves[name] for name in names], 0.5)
-        assert dense_step(model, leaves, optimiser, batch, loss) == pytest.approx(expected.metrics["loss"], rel=1e-5)
+        assert descend(optimiser, dense_loss(model, leaves, batch, loss)) == pytest.approx(
+            expected.metrics["loss"], rel=1e-5
+        )
         for name in names:
             assert torch.allclose(leaves[name], w[name] - 0.5 * expected.gradients[name], atol=1e-5)
 

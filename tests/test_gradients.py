@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.models import Simplified
-from engram.theory import backward, gradients
+from engram.theory import backward, lemmas
 
 sizes = st.integers(2, 7)
 
@@ -14,7 +14,7 @@ sizes = st.integers(2, 7)
 @settings(max_examples=25, deadline=None)
 @given(A=sizes, T=sizes, N=sizes, d=sizes, seed=st.integers(0, 2**31))
 def test_lemmas_4_and_5_equal_autograd(A: int, T: int, N: int, d: int, seed: int) -> None:
-    (row,) = gradients.attention_closed_forms(1, seed, A, T, N, d)
+    (row,) = lemmas.attention_closed_forms(1, seed, A, T, N, d)
     assert max(row.values()) < 1e-10
 
 
@@ -35,8 +35,8 @@ def test_backward_speaks_of_the_simplified_model() -> None:
 @pytest.mark.parametrize("scale", [0.0, 1.0])
 def test_the_gradient_vanishes_where_the_lemma_says(scale: float) -> None:
     """Without Φ2 no attention can help; without W2 the first layer cannot."""
-    v = gradients.attention_problem(4, 5, 6, 7, seed=1, index=0)
+    v = lemmas.attention_problem(4, 5, 6, 7, seed=1, index=0)
     X, P, U, p = (v[name] for name in ("X", "P", "U", "p_joint"))
-    assert (gradients.lemma4_gradient(X, v["Z"], U, scale * v["Phi2"], p).abs().max() > 0) == bool(scale)
-    found = gradients.lemma5_gradient(X, P, U, v["Phi1"], v["Phi2"], scale * v["W2"], p)
+    assert (lemmas.lemma4_gradient(X, v["Z"], U, scale * v["Phi2"], p).abs().max() > 0) == bool(scale)
+    found = lemmas.lemma5_gradient(X, P, U, v["Phi1"], v["Phi2"], scale * v["W2"], p)
     assert (found.abs().max() > 0) == bool(scale)

@@ -14,9 +14,8 @@ from engram.laws.denoising import train_attention
 from engram.memory.hopfield import Degree, Hopfield, asynchronous, drive, energy, settle, synchronous
 from engram.specs import Check
 from engram.tasks.denoising import CASES, Clusters, Denoising, Sphere, Subspace
-from engram.theory.denoising import floors, linear_scale
 from engram.theory.hopfield import bit_error, crossing, dense_law, exponential_rate, retrieval_overlap
-from engram.theory.retrieval import dam_energy, gradient_step, ramsauer_constant
+from engram.theory.retrieval import dam_energy, floors, gradient_step, ramsauer_constant
 
 F64 = torch.float64
 quickly = settings(deadline=None, max_examples=25)
@@ -216,15 +215,6 @@ def test_tasks_refuse_what_cannot_be(wrong: dict[str, object]) -> None:
         Subspace.model_validate(wrong)
     with pytest.raises(ValueError, match="sphere"):
         Sphere(n=8, d=8)
-
-
-def test_best_scale_of_linear_attention() -> None:
-    """Least squares over prompts finds the scale that the law predicts for finite L."""
-    task = Subspace(L=20)
-    prompts = task.sample(0, 0, 20_000)
-    step = np.einsum("bln,bl->bn", prompts.X, np.einsum("bln,bn->bl", prompts.X, prompts.query)) / task.L
-    scale = (step * prompts.clean).sum() / (step * step).sum()
-    assert scale == pytest.approx(linear_scale(task), rel=0.02)
 
 
 @pytest.mark.parametrize("attention", ["linear", "softmax"])

@@ -11,8 +11,7 @@ from engram.api import edit_fact, learn_facts, see_fact
 from engram.cli.main import main
 from engram.errors import EngramError
 from engram.facts.ask import Asked
-from engram.models.fact_heads import LinearHead, SoftmaxHead
-from engram.models.factual import Factual
+from engram.models.factual import Factual, LinearHead, SoftmaxHead
 from engram.records import Record
 from engram.tasks.facts import Facts
 

@@ -176,7 +176,7 @@ def test_pause_step_resume_and_limit(page: Page, home: Path) -> None:
     assert page.ask("control", op="limit", value=0)["ok"]
 
 
-def _wait(done: object, seconds: float = 30) -> None:
+def _wait(done: object, seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not done():  # type: ignore[operator]
         assert time.monotonic() < end

@@ -76,7 +76,7 @@ def test_whatever_is_measured_can_be_drawn(page: Page, lab: Served) -> None:
 def test_a_run_that_has_ended_says_so_where_the_step_is_asked(page: Page, lab: Served) -> None:
     look_at(page, lab, own_run(lab.home, MINE, **{"plan.steps": 3}))
     page.get_by_test_id("go-on").click()
-    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "finished", timeout=20_000)
+    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "finished")
     page.get_by_test_id("intervention-apply").click()
     expect(page.locator(".when")).to_contain_text("the run has ended; say at which step")
 
@@ -165,7 +165,7 @@ def test_a_lost_connection_is_said_and_found_again(lab: Served, page: Page) -> N
     expect(page.get_by_test_id("step-label")).to_contain_text("step 3")
     seen = steps(page, run)
     lab.backend.token = token
-    expect(page.get_by_test_id("banner")).to_be_hidden(timeout=10_000)
+    expect(page.get_by_test_id("banner")).to_be_hidden()
     wait(lambda: steps(page, run) > seen)
     columns = lab_of(page, f"rows('{run}')")
     assert columns["step"] == list(range(len(columns["step"]))), "no row is missing, none came twice"

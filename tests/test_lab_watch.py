@@ -176,5 +176,5 @@ def test_what_was_made_for_an_older_view_does_not_count_as_sent(page: Page) -> N
         shown: list[str] = []
         while sorted(shown) != sorted(pictures):
             before = len(page.frames)
-            serial = page.hear("tick", timeout=5)["serial"]
+            serial = page.hear("tick")["serial"]
             shown += [header["picture"] for header, _ in page.frames[before:]] if serial == 2 * step + 1 else []

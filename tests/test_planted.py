@@ -20,8 +20,7 @@ from engram.learning.planted_steps import (
     success_rates,
     third_step,
 )
-from engram.models.one_head import OneHead
-from engram.models.stores import Outer
+from engram.models.stores import OneHead, Outer
 from engram.runner.execute import execute
 from engram.specs import Search
 from engram.tasks import Association

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engram.tasks import Batch, Bigram
-from engram.theory.predictors import bag_guess, best_guess, chance_of_trigger, counts, in_context_levels, stands_out
+from engram.theory.bigram import bag_guess, best_guess, chance_of_trigger, counts, in_context_levels, stands_out
 
 A, B, RARE = 39, 41, 5  # 'a', 'c' and a token that is hardly ever seen
 

@@ -10,7 +10,7 @@ from engram.memory.stored import Labels, Stored
 from engram.models import Model, Simplified, Trace, Weights
 from engram.models.construct import plant, plant_bigram
 from engram.models.memories import bigram_memory
-from engram.probes.attention import attention
+from engram.probes.edges import attention
 from engram.probes.recall import distance, recalls
 from engram.tasks import Batch, Bigram
 from memories import by_name

@@ -13,9 +13,9 @@ from engram.errors import EngramError
 from engram.learning.reference import gradients
 from engram.models import Layer, Simplified, Transformer
 from engram.probes.attribution import preference, shares
-from engram.probes.diagonals import diagonals
 from engram.probes.edges import masses
 from engram.probes.probe import UNSEEN, known_probes, probes_by_name
+from engram.probes.recall import diagonals
 from engram.probes.transfer import SEQUENCES as TEST_SEQUENCES
 from engram.runner.execute import execute
 from engram.specs import Train

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import log
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from engram.claims.ledger import Entry, Index, entries_of, ledger
 from engram.claims.readings import birth, fallen, late_mean, mean_between, mean_difference, reached, value_at
 from engram.errors import EngramError
 from engram.experiments import find
-from engram.experiments.birth import fig3, fig4_left, fig5, fig8, fig10, joint
+from engram.experiments.birth import fig3, fig4_left, fig5, fig8, joint
 from engram.records import Record
 from engram.records.files import line_of, sha256
 from engram.records.shelf import all_records
@@ -52,7 +52,7 @@ def made_up(home: Path, spec: Spec, curves: Curves) -> Record:
 
 def made_up_runs(home: Path, labelled: Labelled, curves: Callable[[Any], Curves]) -> Runs:
     """Finished records of all these Specs; the label of the first of equal ones says which columns they hold."""
-    labels = {run_id(spec): label for label, specs in reversed(labelled.items()) for spec in specs}
+    labels = {run_id(spec): label for label, specs in reversed(list(labelled.items())) for spec in specs}
     index = {run_id(spec): made_up(home, spec, curves(labels[run_id(spec)])) for spec in unique(labelled)}
     return Runs.of(labelled, index, "smoke")
 
@@ -167,9 +167,9 @@ FIG3 = ("accuracy.in_context", "recall.W_O2", "recall.W_K2", "recall.W_K1.t<64")
 NEVER = 99  # a step beyond any of these runs
 
 
-def decided(claims: Iterable[tuple[str, Sequence[Measure]]]) -> dict[str, str]:
+def decided(experiment: str, runs: Runs) -> dict[str, str]:
     """Verdicts by what is measured."""
-    return {measure.name: measure.verdict for _, measures in claims for measure in measures}
+    return {measure.name: measure.verdict for claim in find(experiment).claims(runs) for measure in claim.measures}
 
 
 def only(verdicts: dict[str, str], unreached: str) -> bool:
@@ -212,7 +212,7 @@ def test_a_memory_that_is_never_born_is_not_slow(tmp_path: Path, unborn: str) ->
         return {column: step_at(NEVER if law == unborn else step) for column, step in steps.items()}
 
     runs = made_up_runs(tmp_path, find("birth.fig5").labelled("smoke", SEEDS), curves)
-    assert only(decided(fig5.claims(runs)), unborn)
+    assert only(decided("birth.fig5", runs), unborn)
 
 
 FALLEN = {"K=5 fixed, ranks 1–5": 3, "K=5 fixed, ranks 6–10": 4, "K=1 fixed, most frequent": 5, "K=5 random": 5}
@@ -235,8 +235,8 @@ def losses(home: Path, unlearned: str, column: str) -> Runs:
 @pytest.mark.parametrize("unlearned", list(fig4_left.DATA))
 def test_a_loss_that_never_falls_is_not_learned_later(tmp_path: Path, unlearned: str) -> None:
     """Fig. 4 left: without the fall in context every ratio with this law is unknown, without the global one its own."""
-    assert only(decided(fig4_left.claims(losses(tmp_path / "a", unlearned, "loss.in_context"))), unlearned)
-    verdicts = decided(fig4_left.claims(losses(tmp_path / "b", unlearned, "loss.global")))
+    assert only(decided("birth.fig4-left", losses(tmp_path / "a", unlearned, "loss.in_context")), unlearned)
+    verdicts = decided("birth.fig4-left", losses(tmp_path / "b", unlearned, "loss.global"))
     assert only(verdicts, f"{unlearned}: ")
 
 
@@ -251,7 +251,7 @@ def test_an_order_of_births_needs_births(tmp_path: Path) -> None:
     """Fig. 10: an unborn key memory is not born later than W_O2, and nothing is later than a W_O2 that is not born."""
     cases = {"none": [], "recall.W_K2": [1], "recall.W_K1.t<64": [2], "recall.W_O2": [1, 2]}
     for unborn, unknown in cases.items():
-        verdicts = list(decided(fig10.claims(everything_trained(tmp_path / unborn, unborn))).values())
+        verdicts = list(decided("birth.fig10", everything_trained(tmp_path / unborn, unborn)).values())
         assert verdicts == ["inconclusive" if i in unknown else "agrees" for i in range(3)]
 
 
@@ -274,10 +274,10 @@ def test_a_field_set_otherwise_leaves_the_label(tmp_path: Path) -> None:
     narrow = api.labelled_specs(find("birth.fig8"), "smoke", 1, {"model.d": 16})
     runs = made_up_runs(tmp_path / "8", narrow, lambda label: {fig8.RECALL: step_at(1)})
     assert runs["fixed", 32] == runs["fixed", 128]
-    assert "tuned: mean recall up to step 2, d=128 minus d=32" in decided(fig8.claims(runs))
+    assert "tuned: mean recall up to step 2, d=128 minus d=32" in decided("birth.fig8", runs)
     early = api.labelled_specs(find("birth.fig3"), "smoke", SEEDS, {"plan.frozen_until": {"W_O2": 3, "W_K1": 3}})
     runs = made_up_runs(tmp_path / "3", early, lambda label: dict.fromkeys(FIG3, step_at(0)))
-    assert [name for name in decided(fig3.claims(runs)) if "joint" in name] == [
+    assert [name for name in decided("birth.fig3", runs) if "joint" in name] == [
         f"log of steps to accuracy 0.8: {name}, from step 3, over joint" for name in fig3.SCHEDULES if name != "joint"
     ]
 

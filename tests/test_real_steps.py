@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from engram.laws import orders
-from engram.laws.orders import MEMORIES, ORDERS
-from engram.laws.real_steps import mean_gradient, sharpen, tables, take_real_steps, zeros
+from engram.laws.orders import MEMORIES, ORDERS, mean_gradient, sharpen, tables, take_real_steps, zeros
 from engram.laws.steps import Embedded, sampled, step_output, step_trigger
 from engram.models import Simplified
 from engram.tasks import Bigram

@@ -87,7 +87,7 @@ def test_bisection_gives_up_below_one() -> None:
 @settings(deadline=None, max_examples=25)
 @given(
     N=st.integers(1, 60),
-    d=st.integers(1, 20),
+    d=st.integers(2, 20),  # for d = 1 gradients cancel down to rounding errors, which Adam makes as large as any other
     m=st.integers(0, 40),
     M=st.integers(1, 70),
     lr=st.sampled_from([0.03, 1.0, 1000.0]),

@@ -10,10 +10,11 @@ import torch
 from engram.laws.steps import (
     Embedded,
     accuracy,
+    logits,
     relabelled,
     sampled,
     scores,
-    sharpened_logits,
+    sharpened,
     step_output,
     step_previous,
     step_trigger,
@@ -21,8 +22,14 @@ from engram.laws.steps import (
     take_three_steps,
 )
 from engram.tasks.second_visit import Law, SecondVisit
-from engram.theory.induction import Scores, least_tokens, output_memory, previous_memory, trigger_memory
-from engram.theory.induction_terms import paper_and_found
+from engram.theory.induction import (
+    Scores,
+    least_tokens,
+    output_memory,
+    paper_and_found,
+    previous_memory,
+    trigger_memory,
+)
 
 PAIRS = ("distinct", "natural")
 SMALL = 1e-6  # a rate so small that p̂ = 1/N to all digits that count
@@ -78,8 +85,8 @@ def test_three_steps_learn_the_induction_head() -> None:
     assert table_recalls(scores(embedded, steps)) == dict.fromkeys(("W_O2", "W_K2", "W_K1", "W_K1.t<T"), 1)
     first = law.tokens[:, 0] == law.tokens[:, -1]
     assert accuracy(embedded, steps, law.where(~first), sharpness=100) > 1 - 1e-9
-    logits = sharpened_logits(embedded, steps, law.tokens[first], sharpness=100)
-    assert torch.allclose(logits[:, 0], logits[:, 1], atol=1e-9 * float(logits.max()))  # q is 0 and o is 1
+    answers = logits(embedded, sharpened(embedded, steps, sharpness=100), law.tokens[first])
+    assert torch.allclose(answers[:, 0], answers[:, 1], atol=1e-9 * float(answers.max()))  # q is 0 and o is 1
 
 
 def test_samples_come_near_the_population() -> None:

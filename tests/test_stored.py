@@ -15,10 +15,8 @@ from engram.learning import Adam, Plan
 from engram.memory import Linear
 from engram.memory.stored import Labels, Stored
 from engram.models import Layer, Model, Simplified, Transformer
-from engram.models.construct import plant
-from engram.models.fact_construct import construct_with_mlp
-from engram.models.fact_heads import LinearHead, SoftmaxHead
-from engram.models.factual import Factual
+from engram.models.construct import construct_with_mlp, plant
+from engram.models.factual import Factual, LinearHead, SoftmaxHead
 from engram.models.memories import heads_of, memories_of
 from engram.records.record import initial_weights
 from engram.specs import Train

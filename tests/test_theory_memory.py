@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.memory.rules import rounded, thresholded
-from engram.theory import architectures, bounds, capacity, lemmas, margins, one_step, overlaps, precision
+from engram.theory import architectures, bounds, capacity, lemmas, margins, one_step, precision
 
 sizes = st.integers(2, 9)
 seeds = st.integers(0, 2**32 - 1)
@@ -82,7 +82,7 @@ def test_capacity_laws_solve_their_equations(d: int) -> None:
 
 def test_printed_variance_is_short_by_the_pairs_it_leaves_out() -> None:
     for d in (4, 64, 1000):
-        lacking = overlaps.OVERLAPS["x·Wx"][1](d) - overlaps.printed_variance(d)
+        lacking = margins.OVERLAPS["x·Wx"][1](d) - margins.printed_variance(d)
         assert lacking == pytest.approx(d * (d - 1) / 2 / d**3)
 
 

@@ -16,7 +16,8 @@ import torch
 
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
-from engram.engines.local import Local, OnRow, choose_device, cores
+from engram.engines import Engine, OnRow
+from engram.engines.local import Local, choose_device, cores
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
 from engram.facts.ask import Asked, history
@@ -133,7 +134,8 @@ def run_specs(
     """The records of Specs, as many at a time as there are cores; one that fails does not stop the others."""
     chosen, _ = choose_device(device)
     with watch(specs) as on_row:
-        return Local(home(), chosen, path).run(specs, on_row).all_records()
+        engine: Engine = Local(home(), chosen, path)
+        return engine.run(specs, on_row).all_records()
 
 
 def _read_off(
@@ -180,10 +182,12 @@ def save_figures(figures: dict[str, Any]) -> list[Path]:
     return [path for name, figure in figures.items() for path in save_figure(figure, home() / "figures", name)]
 
 
-def write_report(path: Path, title: str, shown: Any, claims: Sequence[dict[str, Any]] = ()) -> Path:
-    """One self-contained HTML file about records, each with its pictures (engram.show.gallery)."""
+def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]] = ()) -> Path:
+    """One self-contained HTML file about records."""
+    from engram.show.gallery import gallery
     from engram.show.report import report
 
+    shown = [(record, gallery(record)) for record in records]
     return _write_page(path, report(title, shown, claims), "report", "-o report.html")
 
 
@@ -207,18 +211,20 @@ def birth(
 ) -> tuple[Result, Path]:
     """The main job: one run of birth.joint at quick scale with all its pictures, and its report."""
     from engram.show.gallery import NAMES, gallery
+    from engram.show.report import report
     from engram.show.save import figure_paths
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     (record,) = records = run_specs(birth_specs(fresh), device, watch, path)
     claims = [entry.to_json() for entry in entries_of(experiment, Runs({"joint": records}, "quick"))]
-    report = home() / "reports" / f"{record.id}.html"
+    page = home() / "reports" / f"{record.id}.html"
     figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
-    if not _up_to_date([report, *figures], record):
+    if not _up_to_date([page, *figures], record):
         pictures = gallery(record)
         save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
-        write_report(report, "The birth of an induction head", [(record, pictures)], claims)  # last: it seals the rest
-    return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), report
+        html = report("The birth of an induction head", [(record, pictures)], claims)
+        _write_page(page, html, "report", "-o report.html")  # last: it seals the rest
+    return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), page
 
 
 def _up_to_date(paths: Sequence[Path], record: Record) -> bool:
@@ -242,7 +248,7 @@ def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unw
 
 def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
     """What a run believed of a fact at its stored steps, and the figure of it."""
-    from engram.show.fact_stages import one_fact
+    from engram.show.facts import one_fact
 
     asked = Asked.of(load(run), subject, relation)
     beliefs = history(asked)

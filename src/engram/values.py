@@ -11,7 +11,8 @@ from zlib import crc32
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-LawFunction = Callable[..., Iterator[dict[str, float]]]
+Rows = Iterator[dict[str, float]]  # what a law yields
+LawFunction = Callable[..., Rows]
 Marked = TypeVar("Marked", bound=LawFunction)
 NAMED: dict[str, "type[Value]"] = {}
 LAWS: dict[str, LawFunction] = {}

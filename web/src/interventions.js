@@ -161,7 +161,7 @@ function Form() {
 }
 
 function Past() {
-  if (!events.value.length) return html`<p class="hint">Nothing was done to this run yet.</p>`;
+  if (!events.value.length) return html`<p class="hint">Nothing has been done to this run yet.</p>`;
   return html`<ol class="events" data-testid="events">${events.value.map((e, i) => html`<li key=${i}>
     <button class="quiet" onClick=${() => scrubTo(Math.min(e.step, last.value))}>${e.step}</button> ${e.what}</li>`)}</ol>`;
 }

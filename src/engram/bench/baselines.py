@@ -1,4 +1,4 @@
-"""What a careful person would write first: a sampler that draws token by token, and a dense training step in torch."""
+"""What a careful person would write first: a sampler that draws token by token, and dense training in torch."""
 
 from concurrent.futures import ProcessPoolExecutor
 from math import sqrt
@@ -40,8 +40,16 @@ def sample_in_pool(pool: ProcessPoolExecutor, processes: int, task: Bigram, sequ
     return sum(part.size for part in pool.map(sample_token_by_token, [task] * processes, range(processes), share))
 
 
-def dense_step(model: Simplified, w: Weights, optimiser: torch.optim.Optimizer, batch: Batch, loss: str) -> float:
-    """Forward on all sequences at once, autograd, update. Only trained matrices require gradients."""
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> float:
+    """One update by autograd; returns the loss before it."""
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    return loss.item()
+
+
+def dense_loss(model: Simplified, w: Weights, batch: Batch, loss: str) -> Tensor:
+    """Forward on all sequences at once."""
     tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
     read = torch.ones_like(tokens, dtype=torch.bool) if loss == "all" else torch.from_numpy(batch.groups[loss])
     x = w["E"][tokens] + w["P"][: tokens.shape[1]]
@@ -50,11 +58,7 @@ def dense_step(model: Simplified, w: Weights, optimiser: torch.optim.Optimizer, 
     x = x[read]
     if "W_F" in w:
         x = x + x @ w["W_F"].T
-    value = cross_entropy(x @ w["U"].T, targets[read])
-    optimiser.zero_grad()
-    value.backward()
-    optimiser.step()
-    return value.item()
+    return cross_entropy(x @ w["U"].T, targets[read])
 
 
 def _head(x: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, model: Simplified) -> Tensor:
@@ -64,7 +68,7 @@ def _head(x: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, model: Simplified) -
     return scores.softmax(dim=-1) @ (x @ W_V.T) @ W_O.T
 
 
-def plain_transformer_step(model: Transformer, w: Weights, optimiser: torch.optim.Optimizer, batch: Batch) -> float:
+def transformer_loss(model: Transformer, w: Weights, batch: Batch) -> Tensor:
     """A full transformer without layer norm, all sequences at once, attention by torch's fused kernel."""
     tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
     x = w["E"][tokens] + w["P"][: tokens.shape[1]]
@@ -75,11 +79,7 @@ def plain_transformer_step(model: Transformer, w: Weights, optimiser: torch.opti
         mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + mixed.transpose(1, 2).flatten(2) @ w[f"W_O{i}"].T
         x = x + (x @ w[f"W_I{i}"].T).relu() @ w[f"W_F{i}"].T
-    value = cross_entropy((x @ w["U"].T).flatten(0, 1), targets.flatten())
-    optimiser.zero_grad()
-    value.backward()
-    optimiser.step()
-    return value.item()
+    return cross_entropy((x @ w["U"].T).flatten(0, 1), targets.flatten())
 
 
 def plain_training(X: Tensor, U: Tensor, f: Tensor, W: Tensor, lr: float, steps: int, check_every: int) -> int:
@@ -90,7 +90,5 @@ def plain_training(X: Tensor, U: Tensor, f: Tensor, W: Tensor, lr: float, steps:
         logits = X @ W.T @ U.T
         if step % check_every == 0 and float((logits.argmax(1) == f).float().mean()) > 0.99:
             return step
-        optimiser.zero_grad()
-        torch.nn.functional.cross_entropy(logits, f).backward()
-        optimiser.step()
+        descend(optimiser, cross_entropy(logits, f))
     return steps

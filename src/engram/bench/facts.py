@@ -1,12 +1,14 @@
 """A training step on facts with sampling: bags in the compiled kernel, against attention token by token in torch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
-from engram.bench.lines import Benchmark, best
+from engram.bench.baselines import descend
+from engram.bench.lines import Benchmark, Work, best
 from engram.errors import EngramError
 from engram.learning import Adam
 from engram.learning.fast_facts import applies, flatten, take_adam_steps
@@ -27,7 +29,7 @@ def steps(bench: Any) -> Iterator[Benchmark]:
         f"H 4, d_h 16, d 64, m 64, S = R = 64, D 8, T {TASK.T}, batch {BATCH}; both draw their prompts, Adam; "
         f"the baseline reaches {share:.0%} of sgemm"
     )
-    yield Benchmark("step.facts", value, "s", plain, plain / value, about=about)
+    yield Benchmark("step.facts", value, plain, about)
 
 
 def baseline_gflop() -> float:
@@ -39,35 +41,32 @@ def baseline_gflop() -> float:
     return 2 * (keys_and_values + mixing + rest) / 1e9
 
 
-def ours() -> Callable[[], None]:
+def ours() -> Work:
     """Some steps together, as a search takes them."""
-    w, count = MODEL.init(TASK.N, TASK.T, 0), iter(range(10**9))
+    w, firsts = MODEL.init(TASK.N, TASK.T, 0), iter(range(0, 10**9, TOGETHER))
     row = flatten(MODEL, w)
     state = [row, torch.zeros_like(row), torch.zeros_like(row)]
 
     def some_steps() -> None:
-        numbers = [next(count) for _ in range(TOGETHER)]
-        bags = Bags.joined([TASK.bags(0, step, BATCH) for step in numbers])
-        take_adam_steps(MODEL, w, state, ADAM, numbers[0], bags, TOGETHER)
+        first = next(firsts)
+        steps = range(first, first + TOGETHER)
+        take_adam_steps(MODEL, w, state, ADAM, Bags.joined([TASK.bags(0, step, BATCH) for step in steps]), steps)
 
     return some_steps
 
 
-def token_by_token() -> Callable[[], None]:
+def token_by_token() -> Work:
     """As one would write it: embeddings of all tokens, keys and values of every head, softmax over T, autograd."""
-    w, count = MODEL.init(TASK.N, TASK.T, 0), iter(range(10**9))
+    w, number = MODEL.init(TASK.N, TASK.T, 0), count()
     optimiser = torch.optim.Adam([w[name].requires_grad_() for name in MODEL.trainable], ADAM.lr)
 
     def step() -> None:
-        batch = TASK.sample(0, next(count), BATCH)
+        batch = TASK.sample(0, next(number), BATCH)
         x = w["E"][torch.from_numpy(batch.tokens)]
         q = (x[:, -1] @ w["W_Q"].T).unflatten(1, (MODEL.heads, -1))
         k, v = ((x @ w[name].T).unflatten(2, (MODEL.heads, -1)).transpose(1, 2) for name in ("W_K", "W_V"))
         read = scaled_dot_product_attention(q[:, :, None], k, v).flatten(1)
         logits = MODEL.read(w, read @ w["W_O"].T) @ w["U"].T
-        loss = cross_entropy(logits, torch.from_numpy(batch.targets[:, -1]))
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
+        descend(optimiser, cross_entropy(logits, torch.from_numpy(batch.targets[:, -1])))
 
     return step

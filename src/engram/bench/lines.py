@@ -6,10 +6,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import torch
+
+from engram.learning import PATHS, choose_path
+from engram.learning.plan import Plan
+from engram.models.trace import Architecture
+from engram.tasks import Task
+
+Work = Callable[[], object]
+FIELDS = ("name", "value", "unit", "baseline", "ratio", "gflops", "about")
 
 
 @dataclass(frozen=True)
@@ -18,17 +27,22 @@ class Benchmark:
 
     name: str
     value: float
-    unit: str
     baseline: float
-    ratio: float
+    about: str
+    unit: str = "s"
     gflops: float | None = None
-    about: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """More is better of what is done in a second, less is better of all else."""
+        return self.value / self.baseline if self.unit.endswith("/s") else self.baseline / self.value
 
     def to_json(self) -> dict[str, Any]:
-        return {name: float(f"{v:.4g}") if isinstance(v, float) else v for name, v in asdict(self).items()}
+        cells = {name: getattr(self, name) for name in FIELDS}
+        return {name: float(f"{cell:.4g}") if isinstance(cell, float) else cell for name, cell in cells.items()}
 
 
-def best(work: Callable[[], object], times: int) -> float:
+def best(work: Work, times: int) -> float:
     """Seconds of the fastest of several calls, after one that does not count."""
     work()
     seconds = []
@@ -37,6 +51,23 @@ def best(work: Callable[[], object], times: int) -> float:
         work()
         seconds.append(time.perf_counter() - began)
     return min(seconds)
+
+
+def our_step(task: Task, model: Architecture, plan: Plan) -> Work:
+    """A training step as the loop takes it: sample, gradients, update."""
+    w, number, names = model.init(task.N, task.T, 0), count(), plan.trained
+    gradients = PATHS[choose_path("auto", model, plan, "cpu")]
+    optimiser = plan.optimiser.over([w[name] for name in names])
+
+    def step() -> None:
+        batch = task.sample(0, next(number), plan.batch)
+        batch.check(task, plan.batch, plan.loss)
+        measured = gradients(model, w, batch, plan.loss, names)
+        for name in names:
+            w[name].grad = measured.gradients[name]
+        optimiser.step()
+
+    return step
 
 
 @contextmanager
@@ -69,7 +100,7 @@ def peaks(name: str, ours: str, baseline: str) -> Benchmark:
     """Growth of peak memory by one step; each side is named by a function that makes its step."""
     value, plain = in_process(PEAK, ours), in_process(PEAK, baseline)
     about = "growth of peak memory by one step in a fresh process (Linux)"
-    return Benchmark(name, value, "MB", plain, plain / value, about=about)
+    return Benchmark(name, value, plain, about, unit="MB")
 
 
 def in_process(code: str, argument: str) -> float:

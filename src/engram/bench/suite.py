@@ -1,24 +1,27 @@
 """The benchmarks. Each measures both sides on a stated slice in the same run, warmed up, best of several."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import facts, full, lab, sweeps
-from engram.bench.baselines import dense_step, sample_in_pool, sampling_pool
-from engram.bench.lines import Benchmark, best, in_process, peaks
+from engram.bench import facts, lab, sweeps
+from engram.bench.baselines import dense_loss, descend, sample_in_pool, sampling_pool, transformer_loss
+from engram.bench.lines import Benchmark, Work, best, in_process, our_step, peaks
 from engram.engines.local import cores
-from engram.learning import PATHS, SGD, choose_path
+from engram.learning import SGD
 from engram.learning.plan import Plan
-from engram.models import Simplified, Weights
+from engram.models import Simplified, Transformer, Weights
+from engram.specs import Train
 from engram.tasks import Bigram
 
 BATCH, PROCESSES, TIMES = 512, cores(), 3
 TRAINED = {"in-context": ("W_K1", "W_K2", "W_O2"), "all-tokens": ("W_K1", "W_K2", "W_O2", "W_F")}
+OPTIMISER = SGD(lr=0.2, momentum=0.9, weight_decay=1e-4)
 LOSS = {"in-context": "in_context", "all-tokens": "all"}
 
 
@@ -50,34 +53,15 @@ class Bench:
             seconds = best(lambda: sample_in_pool(pool, PROCESSES, self.task, 16 * PROCESSES), TIMES)
         return 16 * PROCESSES * self.task.T / seconds
 
-    def dense_step(self, kind: str, names: tuple[str, ...] = ()) -> Callable[[], None]:
+    def dense_step(self, kind: str, names: tuple[str, ...] = ()) -> Work:
         """A dense step at the full batch; its sampling is not in it."""
-        w, names, batch = self.weights(kind), names or TRAINED[kind], self.task.sample(0, 0, BATCH)
-        for name in names:
-            w[name].requires_grad_()
-        optimiser = torch.optim.SGD([w[name] for name in names], 0.2, 0.9, weight_decay=1e-4)
+        model, w, batch = self.model(kind), self.weights(kind), self.task.sample(0, 0, BATCH)
+        optimiser = plain_sgd([w[name] for name in names or TRAINED[kind]])
+        return lambda: descend(optimiser, dense_loss(model, w, batch, LOSS[kind]))
 
-        def step() -> None:
-            dense_step(self.model(kind), w, optimiser, batch, LOSS[kind])
-
-        return step
-
-    def our_step(self, kind: str, batch: int = BATCH, names: tuple[str, ...] = ()) -> Callable[[], None]:
-        """A training step as the loop takes it: sample, gradients, update."""
-        w, names, model = self.weights(kind), names or TRAINED[kind], self.model(kind)
-        plan = Plan(optimiser=SGD(lr=0.2, momentum=0.9, weight_decay=1e-4), steps=1, batch=batch, trained=names)
-        gradients = PATHS[choose_path("auto", model, plan, "cpu")]
-        optimiser, counter = plan.optimiser.over([w[name] for name in names]), iter(range(10**9))
-
-        def step() -> None:
-            drawn = self.task.sample(0, next(counter), batch)
-            drawn.check(self.task, batch, LOSS[kind])
-            measured = gradients(model, w, drawn, LOSS[kind], names)
-            for name in names:
-                w[name].grad = measured.gradients[name]
-            optimiser.step()
-
-        return step
+    def our_step(self, kind: str, batch: int = BATCH, names: tuple[str, ...] = ()) -> Work:
+        plan = Plan(optimiser=OPTIMISER, steps=1, batch=batch, trained=names or TRAINED[kind], loss=LOSS[kind])
+        return our_step(self.task, self.model(kind), plan)
 
     @cached_property
     def steps(self) -> dict[str, tuple[float, float, float]]:
@@ -95,7 +79,7 @@ def sample(bench: Bench) -> Iterator[Benchmark]:
     tokens = BATCH * bench.task.T
     ours = tokens / best(lambda: bench.task.sample(0, 0, BATCH), TIMES)
     about = f"baseline: numpy choice for every token, {PROCESSES} processes, 16 sequences each; ours: one thread"
-    yield Benchmark("sample", ours, "tokens/s", bench.token_by_token, ours / bench.token_by_token, about=about)
+    yield Benchmark("sample", ours, bench.token_by_token, about, unit="tokens/s")
 
 
 def steps(bench: Bench) -> Iterator[Benchmark]:
@@ -107,7 +91,7 @@ def steps(bench: Bench) -> Iterator[Benchmark]:
         )
         if share < 0.35:
             about += " (below 35 %: NOT A FAIR BASELINE in this run)"
-        yield Benchmark(f"step.{kind}", ours, "s", plain, plain / ours, gflop / dense, about)
+        yield Benchmark(f"step.{kind}", ours, plain, about, gflops=gflop / dense)
 
 
 def roofline(bench: Bench) -> Iterator[Benchmark]:
@@ -115,7 +99,7 @@ def roofline(bench: Bench) -> Iterator[Benchmark]:
     ours, _, gflop = bench.steps["in-context"]
     left, perfect = algebra_gflop(bench), gflop / bench.sgemm
     about = f"baseline: the dense step's {gflop:.0f} GFLOP at sgemm speed; {left:.0f} GFLOP are left by the algebra"
-    yield Benchmark("step.roofline", ours, "s", perfect, perfect / ours, bench.sgemm, about)
+    yield Benchmark("step.roofline", ours, perfect, about, gflops=bench.sgemm)
 
 
 def algebra_gflop(bench: Bench) -> float:
@@ -133,11 +117,11 @@ def algebra_gflop(bench: Bench) -> float:
     return total / 1e9
 
 
-def ours() -> Callable[[], None]:
+def ours() -> Work:
     return Bench().our_step("in-context")
 
 
-def dense() -> Callable[[], None]:
+def dense() -> Work:
     return Bench().dense_step("in-context")
 
 
@@ -164,18 +148,19 @@ def start(bench: Bench) -> Iterator[Benchmark]:
     whole = best(lambda: in_process(FIRST_STEP, ""), TIMES)
     torch_alone = best(lambda: in_process("import torch; print(0)", ""), TIMES)
     about = "seconds beyond `import torch` (baseline: `import torch`), kernel compiled before"
-    yield Benchmark("start", whole - torch_alone, "s", torch_alone, torch_alone / (whole - torch_alone), about=about)
+    yield Benchmark("start", whole - torch_alone, torch_alone, about)
 
 
 def fig3(bench: Bench) -> Iterator[Benchmark]:
     """All five schedules of birth.fig3 at paper scale, from one step of each of their phases."""
     from engram.experiments.birth.fig3 import specs
 
-    phases = [phase for (spec,) in specs("paper", [0]).values() for phase in _phases(spec.plan)]
+    trainings = [spec for same in specs("paper", [0]).values() for spec in same if isinstance(spec, Train)]
+    phases = [phase for spec in trainings for phase in _phases(spec.plan)]
     seconds = {names: _phase_seconds(bench, names) for names in {names for names, _ in phases}}
     ours, dense = (sum(seconds[names][side] * steps for names, steps in phases) for side in (0, 1))
     about = f"5 schedules of 1000 steps, extrapolated from {len(seconds)} phases; baseline: dense steps, plain sampling"
-    yield Benchmark("fig3", ours, "s", dense, dense / ours, about=about)
+    yield Benchmark("fig3", ours, dense, about)
 
 
 def _phases(plan: Plan) -> list[tuple[tuple[str, ...], int]]:
@@ -196,16 +181,38 @@ def growth(bench: Bench) -> Iterator[Benchmark]:
     base = best(bench.our_step("in-context", 128), 3)
     for batch in (256, 512, 1024):
         seconds = best(bench.our_step("in-context", batch), 2)
-        linear = base * batch / 128
-        yield Benchmark(
-            f"growth.batch-{batch}", seconds, "s", linear, linear / seconds, about="baseline: linear from batch 128"
-        )
+        yield Benchmark(f"growth.batch-{batch}", seconds, base * batch / 128, "baseline: linear from batch 128")
     for T in (64, 128, 256, 512, 1024):
         seconds = best(Bench(Bigram(K=5, T=T)).our_step("in-context", 64), 2)
-        yield Benchmark(f"growth.T-{T}", seconds, "s", seconds, 1.0, about="batch 64, d 128")
+        yield Benchmark(f"growth.T-{T}", seconds, seconds, "batch 64, d 128")
     for d in (64, 128, 256, 512):
         seconds = best(Bench(d=d).our_step("in-context", 64), 2)
-        yield Benchmark(f"growth.d-{d}", seconds, "s", seconds, 1.0, about="batch 64, T 256")
+        yield Benchmark(f"growth.d-{d}", seconds, seconds, "batch 64, T 256")
+
+
+FULL, FULL_TASK = Transformer(), Bigram(K=3, T=256)
+
+
+def transformer(bench: Bench) -> Iterator[Benchmark]:
+    """The general Transformer, a few sequences at a time, against a plain one that takes the batch as a whole."""
+    about = f"full model of 2 layers, d {FULL.d}, T {FULL_TASK.T}, batch 256; both with the same sampling"
+    yield Benchmark("transformer.step", best(full(), 3), best(unchunked(), 3), about)
+    yield peaks("transformer.memory", f"{__name__}.full", f"{__name__}.unchunked")
+
+
+def full() -> Work:
+    return our_step(FULL_TASK, FULL, Plan(optimiser=OPTIMISER, steps=1, batch=256, trained=FULL.names, loss="all"))
+
+
+def unchunked() -> Work:
+    w, number = FULL.init(FULL_TASK.N, FULL_TASK.T, 0), count()
+    optimiser = plain_sgd(list(w.values()))
+    return lambda: descend(optimiser, transformer_loss(FULL, w, FULL_TASK.sample(0, next(number), 256)))
+
+
+def plain_sgd(weights: list[torch.Tensor]) -> torch.optim.Optimizer:
+    """As torch sets it up by itself, with the numbers of ours."""
+    return torch.optim.SGD([weight.requires_grad_() for weight in weights], 0.2, 0.9, weight_decay=1e-4)
 
 
 BENCHMARKS = {
@@ -216,7 +223,7 @@ BENCHMARKS = {
     "start": start,
     "growth": growth,
     "fig3": fig3,
-    "transformer.step": full.steps,
+    "transformer.step": transformer,
     "step.facts": facts.steps,
     "sweep.linear": sweeps.linear,
     "sweep.hopeless": sweeps.hopeless,

@@ -32,9 +32,9 @@ def linear(bench: object) -> Iterator[Benchmark]:
     alike = sum(t * min(1, ours_took / steps) for (t, steps), ours_took in zip(timed, given_up, strict=True)) / cores()
     about = f"{len(timed)} trainings of seed 0, d = 8, 16, 32, 45; ours: {path} path, {cores()} cores; baseline: "
     about += f"autograd and Adam, one training after another, {used} thread(s), the faster choice"
-    yield Benchmark("sweep.linear", ours, "s", plain, plain / ours, about=about)
+    yield Benchmark("sweep.linear", ours, plain, about)
     about = "the same, if the baseline gave up the same hopeless trainings and ran on all cores at once"
-    yield Benchmark("sweep.linear.alike", ours, "s", alike, alike / ours, about=about)
+    yield Benchmark("sweep.linear.alike", ours, alike, about)
 
 
 def hopeless(bench: object) -> Iterator[Benchmark]:
@@ -54,7 +54,7 @@ def _both_ways(search: Any, expected: float) -> Benchmark:
     changed = sum(a != b for a, b in zip(early, late, strict=True))
     shape = "".join(f"-{name}{getattr(search.model, name)}" for name in ("d", "m") if hasattr(search.model, name))
     about = f"{TRAININGS} trainings, N = {tried[0]} … {tried[-1]}, {sum(late)} store all; {changed} verdicts changed"
-    return Benchmark(f"sweep.hopeless{shape}", seconds, "s", without, without / seconds, about=about)
+    return Benchmark(f"sweep.hopeless{shape}", seconds, without, about)
 
 
 def _verdicts(search: Any, tried: Sequence[int]) -> tuple[list[bool], float]:

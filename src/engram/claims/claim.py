@@ -9,6 +9,7 @@ import numpy as np
 
 Verdict = Literal["agrees", "disagrees", "inconclusive"]
 Interval = tuple[float, float]
+Values = Sequence[float]  # one for each seed
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,14 @@ class Measure:
     exact_law: bool = False
 
     @classmethod
-    def over_seeds(cls, name: str, values: Sequence[float], low: float = -inf, high: float = inf) -> "Measure":
+    def over_seeds(cls, name: str, values: Values, low: float = -inf, high: float = inf) -> "Measure":
         """The mean over seeds with its t interval; a single seed has no interval."""
         return cls(name, low, high, float(np.mean(values)), t_interval(values), len(values))
+
+    @classmethod
+    def difference(cls, name: str, values: Values, minus: Values, low: float = 0, high: float = inf) -> "Measure":
+        """The mean over seeds of one number minus another; unless a band is given it must be positive."""
+        return cls.over_seeds(name, [a - b for a, b in zip(values, minus, strict=True)], low, high)
 
     @classmethod
     def exact(cls, name: str, error: float, tolerance: float) -> "Measure":
@@ -81,7 +87,7 @@ def decide(band: Interval, interval: Interval) -> Verdict:
     return "disagrees" if b <= low or a >= high else "inconclusive"
 
 
-def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+def t_interval(values: Values, level: float = 0.95) -> Interval:
     """mean ± t s/√n, the interval of the t distribution; unbounded for n = 1."""
     if len(values) < 2:
         return (-inf, inf)

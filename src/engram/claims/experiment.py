@@ -1,24 +1,30 @@
 """An experiment: a file that says which Specs to run, under which labels, and what their records claim and show."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal, get_args
 
 from pydantic import ValidationError
 
-from engram.claims.claim import Claim
+from engram.claims.claim import Claim, Measure
 from engram.errors import EngramError
 from engram.records import Record
-from engram.specs import Spec
+from engram.records.files import Row
+from engram.specs import Check, Spec
 from engram.specs.encode import explain
 from engram.specs.spec import run_id
 
 Scale = Literal["smoke", "quick", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 LEAST_SEEDS: dict[Scale, int] = {"smoke": 1, "quick": 5, "paper": 3}
-Label = Hashable  # a word, a number, or a tuple of these; None: the file returned a plain list
-Labelled = dict[Label, list[Spec]]
+Seeds = Sequence[int]
+Labelled = Mapping[Any, Sequence[Spec]]  # by a word, a number, or a tuple of these; None: a plain list was returned
+Records = Sequence[Record]
+Rows = Sequence[Row]
+Measures = Iterator[Measure]
+Claimed = Iterator[tuple[str, Sequence[Measure]]]  # measures by the id of their claim
+Figure = Any  # matplotlib's, which only the room `show` imports
 
 
 def known_scale(word: str) -> Scale:
@@ -26,6 +32,11 @@ def known_scale(word: str) -> Scale:
         if scale == word:
             return scale
     raise EngramError(f"--scale {word!r}: the allowed scales are {', '.join(SCALES)}")
+
+
+def checks(law: str, seeds: Seeds, draws: int = 1, **sizes: Any) -> list[Check]:
+    """A Check for each seed; [0] where nothing depends on the seed."""
+    return [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]
 
 
 class Runs(dict[Any, list[Record]]):
@@ -106,7 +117,7 @@ class Experiment:
                 f"{self.name}: specs(scale, seeds) must return a list of Specs, or lists of Specs by label; "
                 f"got {found!r:.80}"
             )
-        return {label: list(specs) for label, specs in labelled.items()}
+        return labelled
 
     def specs(self, scale: Scale, seeds: Iterable[int]) -> list[Spec]:
         """The Specs without their labels, each once."""
@@ -117,16 +128,20 @@ class Experiment:
         return self._call("table", runs) or []
 
     def claims(self, runs: Runs) -> list[Claim]:
-        """What the file yields: whole Claims, or (id, measures) whose sentence and source stand at its top."""
-        return [
-            found if isinstance(found, Claim) else self._claim(*found) for found in self._call("claims", runs) or ()
-        ]
+        """What the file yields: whole Claims, or (id, measures) whose sentence and source stand at its top.
+
+        A file with one sentence may yield its measures alone.
+        """
+        found: list[Any] = list(self._call("claims", runs) or ())
+        if len(self.statements) == 1 and any(isinstance(one, Measure) for one in found):
+            found = [(*self.statements, found)]
+        return [one if isinstance(one, Claim) else self._claim(*one) for one in found]
 
     def _claim(self, id: str, measures: Iterable[Any]) -> Claim:
         return Claim(id, self.statements[id], self.source or "", tuple(measures))
 
-    def figure(self, runs: Runs) -> Any:
-        """The matplotlib Figure of the file; None if it draws none of its own."""
+    def figure(self, runs: Runs) -> Figure:
+        """What the file draws; None if it draws none of its own."""
         return self._call("figure", runs)
 
     def _call(self, part: str, runs: Runs) -> Any:

@@ -13,13 +13,11 @@ from engram.errors import EngramError
 
 @dataclass(frozen=True)
 class Power:
-    """y = factor · x^exponent over a range of x, with the 95 % interval of the exponent."""
+    """y ∝ x^exponent, with the 95 % interval of the exponent."""
 
     exponent: float
-    factor: float
     interval: Interval
     n: int
-    span: tuple[float, float]
 
     def measure(self, name: str, low: float, high: float) -> Measure:
         return Measure(name, low, high, self.exponent, self.interval, self.n)
@@ -35,9 +33,8 @@ def fit_power_law(measured: Mapping[float, Sequence[float]]) -> Power:
     if len(whole) < 2:
         raise EngramError(f"an exponent needs at least two sizes with equally many seeds; got {len(whole)}")
     x, logs = np.log(list(whole)), list(whole.values())
-    slope, offset = np.polyfit(x, [values.mean() for values in logs], 1)
-    interval = _interval(float(slope), x, logs)
-    return Power(float(slope), float(np.exp(offset)), interval, min(map(len, logs)), (min(whole), max(whole)))
+    slope = float(np.polyfit(x, [values.mean() for values in logs], 1)[0])
+    return Power(slope, _interval(slope, x, logs), min(map(len, logs)))
 
 
 def _interval(slope: float, x: Float[np.ndarray, " sizes"], logs: Sequence[np.ndarray]) -> Interval:
@@ -74,5 +71,4 @@ def fit_points(points: Sequence[tuple[float, float]]) -> Power:
     slope, offset = np.polyfit(x, y, 1)
     spread = np.sum((y - slope * x - offset) ** 2) / (len(x) - 2) / np.sum((x - x.mean()) ** 2)
     half = float(t.ppf(0.975, len(x) - 2) * sqrt(spread))
-    span = float(np.exp(x.min())), float(np.exp(x.max()))
-    return Power(float(slope), float(np.exp(offset)), (slope - half, slope + half), len(x), span)
+    return Power(float(slope), (slope - half, slope + half), len(x))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Experiment, Runs, Scale, known_scale
+from engram.claims import Claim, Measure, Runs, Scale
+from engram.claims.experiment import Experiment, known_scale
 from engram.errors import EngramError
 from engram.records import Record
 from engram.records.shelf import all_records
@@ -174,10 +174,10 @@ def best_runs(experiment: Experiment, index: Index) -> tuple[Runs, list[int]] | 
     largest_first: list[Scale] = ["paper", "quick"]
     seeds = {scale: _ended_seeds(experiment, scale, index) for scale in largest_first}
     whole = {scale: [seed for seed, finished in seeds[scale].items() if finished] for scale in largest_first}
-    enough: list[Scale] = [scale for scale in largest_first if len(whole[scale]) >= experiment.least_seeds(scale)]
     some: list[Scale] = [scale for scale in largest_first if whole[scale]]
     if not some:
         return None
+    enough: list[Scale] = [scale for scale in some if len(whole[scale]) >= experiment.least_seeds(scale)]
     scale = (enough or some)[0]
     runs = Runs.of(experiment.labelled(scale, whole[scale]), index.records, scale)
     return runs, [seed for seed, finished in seeds[scale].items() if not finished]

@@ -1,7 +1,7 @@
 """Numbers read off the rows of a record: births, late means, capacities."""
 
 from collections.abc import Callable, Sequence
-from math import sqrt
+from math import nan, sqrt
 from statistics import mean
 from typing import Any
 
@@ -16,6 +16,12 @@ def birth(record: Record, column: str, level: float = 0.5) -> int | None:
     steps, values = record.curve(column)
     above = steps[values > level]
     return int(above[0]) if len(above) else None
+
+
+def birth_step(record: Record, column: str, level: float = 0.5, never: float = nan) -> float:
+    """The same as a number for ratios: at least 1, and `never` if the recall is never above the level."""
+    step = birth(record, column, level)
+    return never if step is None else max(1, step)
 
 
 def reached(record: Record, column: str, level: float, width: int = 10) -> float:
@@ -44,7 +50,7 @@ def _running_mean(values: np.ndarray, width: int) -> np.ndarray:
 
 
 def _first(steps: np.ndarray, there: np.ndarray) -> float:
-    return max(1.0, float(steps[there][0])) if there.any() else float("nan")
+    return max(1.0, float(steps[there][0])) if there.any() else nan
 
 
 def mean_between(record: Record, column: str, begin: float, end: float) -> float:
@@ -68,6 +74,11 @@ def late_mean(record: Record, column: str, step: int, width: int = 30) -> float:
             f"record {record.id} has no {column} at step {step}; finish it: engram runs resume {record.id}"
         )
     return float(values[(steps > step - width) & (steps <= step)].mean())
+
+
+def means(records: Sequence[Record], column: str) -> list[float]:
+    """The mean of a column over its rows, for each record."""
+    return [float(record.column(column).mean()) for record in records]
 
 
 def mean_difference(record: Record, column: str, minus: str, from_step: int) -> float:

@@ -40,7 +40,7 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
 def _run_missing(specs: list[Any], what: str) -> EngramError | None:
     """Runs them; failures are reported after the ledger of all the others."""
     from engram import api
-    from engram.engines.local import Failed
+    from engram.engines import Failed
 
     try:
         api.run_specs(specs, watch=watched(what, "auto"))

@@ -161,12 +161,10 @@ def report(
 ) -> None:
     """Write one self-contained HTML file about runs; it opens offline."""
     from engram.api import load, write_report
-    from engram.show.gallery import gallery
 
     if not names:
         raise EngramError("report: name at least one run; `engram runs ls` lists them")
-    records = [load(name) for name in names]
-    path = write_report(output.resolve(), "Engram report", [(record, gallery(record)) for record in records])
+    path = write_report(output.resolve(), "Engram report", [load(name) for name in names])
     answer({"report": str(path)}) if json else print(f"report  {near(path)}")
 
 

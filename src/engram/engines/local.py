@@ -11,17 +11,16 @@ from pathlib import Path
 
 import torch
 
+from engram.engines import OnRow, Outcome
 from engram.engines.worker import Worker
-from engram.errors import EngramError, Interrupted, explain_crash
+from engram.errors import EngramError, Interrupted
 from engram.records import Record
-from engram.records.files import Row
 from engram.records.follow import Follower
 from engram.runner.execute import execute
 from engram.specs import Spec
 from engram.specs.spec import run_id
 
 SECONDS_BETWEEN_LOOKS = 0.05
-OnRow = Callable[[Spec, Row], None]
 
 
 def choose_device(wanted: str) -> tuple[str, str]:
@@ -46,31 +45,6 @@ def threads_for(spec: Spec, home: Path, wanted: int) -> int:
     record = Record(home / run_id(spec))
     begun = (record.folder / "env.json").exists()
     return min(record.env["sittings"][0]["threads"], cores()) if begun else wanted
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The records of the Specs that finished, in their order, and what went wrong with each of the others."""
-
-    records: list[Record]
-    failed: dict[str, Exception] = field(default_factory=dict)  # by run id
-
-    def all_records(self) -> list[Record]:
-        """The records, if there are all of them; otherwise `Failed`, or what the only Spec raised."""
-        if not self.failed:
-            return self.records
-        if len(self.failed) == 1 and not self.records:
-            raise next(iter(self.failed.values()))
-        raise Failed(self)
-
-
-class Failed(EngramError):
-    """Some of many runs failed; the others are finished and kept."""
-
-    def __init__(self, outcome: Outcome):
-        n = len(outcome.failed)
-        reasons = "; ".join(f"{id}: {explain_crash(error)}" for id, error in outcome.failed.items())
-        super().__init__(f"{n} of {n + len(outcome.records)} runs failed, the others are kept: {reasons}")
 
 
 @dataclass(frozen=True)

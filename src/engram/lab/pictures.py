@@ -21,8 +21,7 @@ from engram.records.record import initial_weights
 from engram.specs import Train
 from engram.tasks import Bigram
 from engram.tasks.batch import marks_of
-from engram.tasks.oracle import global_floor, previous_visits
-from engram.theory.predictors import best_guess
+from engram.theory.bigram import best_guess, global_floor, previous_visits
 
 LIKELIEST = 5
 

@@ -1,7 +1,5 @@
 """One layer of attention trained to denoise in context: the published protocol, in one generator."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -11,8 +9,8 @@ from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.learning.plan import Adam
 from engram.tasks.denoising import Denoising
-from engram.theory.denoising import case_of, linear_attention, softmax_attention
-from engram.values import generator, law
+from engram.theory.retrieval import case_of, linear_attention, softmax_attention
+from engram.values import Rows, generator, law
 
 RATE, BATCH, TRAIN_SHARE = 0.01, 80, 0.8
 LATE = (0.8, 0.9)  # shares of the epochs after which the rate is a tenth of what it was
@@ -37,7 +35,7 @@ def prompts_of(task: Denoising, data: int, count: int, attention: str) -> Prompt
 @law("learning.denoising.trained")
 def train_attention(
     draws: int, seed: int, *, case: str, attention: str, data: int = 0, epochs: int = 100, L: int = 500, n: int = 16
-) -> Iterator[dict[str, float]]:
+) -> Rows:
     """One row per epoch, the first before training: errors per coordinate, and the scales α of W_PV and β of W_KQ.
 
     `draws` prompts, drawn by `data`, the same for all seeds; the seed draws initial weights and the order of batches.

@@ -1,27 +1,27 @@
 """How well a trained model knows its facts: its best accuracy, and the bits that it stores for each bit it uses."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import log2
 
 import torch
 from torch import Tensor
 
 from engram.errors import EngramError
-from engram.learning import fast_facts
 from engram.learning.fact_search import TEST_STEP, Learned, train_on_facts
+from engram.learning.paths import choose_fact_path
 from engram.learning.plan import FreshBatch
 from engram.memory.rules import rounded
 from engram.models.factual import Factual
 from engram.models.trace import Weights
 from engram.tasks.facts import Facts, FactTask
 from engram.theory.precision import KEPT
-from engram.values import law
+from engram.values import Rows, law
 
 
 @law("learning.fact_search.best_accuracy")
 def best_accuracy(
     draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
-) -> Iterator[dict[str, float]]:
+) -> Rows:
     """The best accuracy of one training (learning rate 0.01) per draw; it ends when every test prompt is answered."""
     task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.01,), steps=steps, check_every=min(128, steps))
     model = Factual(d=d, heads=heads, d_h=d_h, m=m, answers=task.answers)
@@ -32,7 +32,7 @@ def best_accuracy(
 
 def _best(model: Factual, plan: FreshBatch, task: FactTask, seed: int) -> Learned:
     """One training, which ends when every test prompt is answered."""
-    path = "fast" if fast_facts.applies(model, (), "cpu") else "reference"
+    path = choose_fact_path("auto", model)
     return train_on_facts(model, plan, task, seed, 1 - 1 / (2 * plan.tests), lambda: False, path)
 
 
@@ -42,15 +42,14 @@ LEVELS = tuple(range(2, 257, 2))
 @law("learning.fact_search.bits")
 def fact_efficiency(
     draws: int, seed: int, S: int, R: int, D: int, T: int, d: int, heads: int, d_h: int, m: int, steps: int
-) -> Iterator[dict[str, float]]:
+) -> Rows:
     """Bits stored for each bit used: a trained model, every matrix rounded to the fewest levels that keep 99 %.
 
     Stored are the SR log2 D bits of the book, less what 1 % of wrong answers may hide (Fano).
     """
     task, plan = Facts(S=S, R=R, D=D, T=T), FreshBatch(rates=(0.003, 0.01), steps=steps, check_every=min(128, steps))
     model = Factual(d=d, heads=heads, d_h=d_h, m=m, answers=task.answers)
-    for draw in range(draws):
-        own = seed + (draw << 32)
+    for own in (seed + (draw << 32) for draw in range(draws)):
         found, tokens = _best(model, plan, task, own), torch.from_numpy(task.book(own).every(own, TEST_STEP + 1))
         answers = torch.from_numpy(task.book(own).known[:, 2])
 

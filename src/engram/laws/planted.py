@@ -1,17 +1,15 @@
 """Three steps on a planted token: signal and noise of the step on attention, and a map over length and width."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from engram.learning.planted_steps import Directions, first_step, second_step_parts, success_rates
 from engram.tasks.planted import PlantedToken
 from engram.theory import mean_bias
-from engram.values import law
+from engram.values import Rows, law
 
 
 @law("learning.planted_steps.signal_and_noise")
-def signal_and_noise(draws: int, seed: int, N: int, T: int, balanced: bool = False) -> Iterator[dict[str, float]]:
+def signal_and_noise(draws: int, seed: int, N: int, T: int, balanced: bool = False) -> Rows:
     """Rows by width N/8, N/4, … 4N: how much of g is in w, over 1/(NT²), and the spread of e_z · w over the law.
 
     Means over `draws` codebooks, each with its own data.
@@ -31,7 +29,7 @@ def _parts_of_w(task: PlantedToken, d: int, seed: int) -> tuple[float, float]:
 
 
 @law("learning.planted_steps.phases")
-def phases(draws: int, seed: int, N: int, least: int, most: int, widest: int) -> Iterator[dict[str, float]]:
+def phases(draws: int, seed: int, N: int, least: int, most: int, widest: int) -> Rows:
     """A map: rows by length T and width d, each a mean over `draws` codebooks with their own data.
 
     T doubles from `least` to `most`; d grows by √2 from 8 to `widest`.

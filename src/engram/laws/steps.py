@@ -10,7 +10,7 @@ With orthonormal embeddings a population gradient does not change under relabell
 `relabelled` averages over all ways to name their tokens. Other embeddings need samples.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +20,8 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.tasks.second_visit import Law, SecondVisit
-from engram.theory.gradients import first_layer, lemma4_gradient, lemma5_gradient, second_layer, surprise
-from engram.values import law
+from engram.theory.lemmas import first_layer, lemma4_gradient, lemma5_gradient, second_layer, surprise
+from engram.values import Rows, law
 
 Matrix = Float[Tensor, "d d"]
 AT_ONCE = 2**24  # numbers in a part of the data
@@ -173,25 +173,25 @@ def table_recalls(found: dict[str, Float[Tensor, "n m"]]) -> dict[str, float]:
 def accuracy(embedded: Embedded, steps: Steps, law: Law, sharpness: float) -> float:
     """Probability that the label has the largest logit."""
     right = 0.0
+    sharp = sharpened(embedded, steps, sharpness)
     for rows in np.array_split(np.arange(len(law.p)), 1 + law.tokens.size * embedded.E.shape[1] // AT_ONCE):
-        answers = sharpened_logits(embedded, steps, law.tokens[rows], sharpness).argmax(1).numpy()
+        answers = logits(embedded, sharp, law.tokens[rows]).argmax(1).numpy()
         right += float(law.p[rows] @ (answers == law.labels[rows]))
     return right
 
 
-def sharpened_logits(
-    embedded: Embedded, steps: Steps, tokens: Int[np.ndarray, "A T"], sharpness: float
-) -> Float[Tensor, "A N"]:
-    """Logits with both key matrices scaled so that the best key scores `sharpness` above the mean key."""
-    W_K1, W_K2 = (W * sharpness / spread((keys @ W @ queries.T).T) for W, (keys, queries) in _keys(embedded, steps))
+def sharpened(embedded: Embedded, steps: Steps, sharpness: float) -> Steps:
+    """Both key matrices scaled so that the best key scores `sharpness` above the mean key."""
+    tables = scores(embedded, steps)
+    W_K1, W_K2 = (getattr(steps, name) * sharpness / spread(tables[name]) for name in ("W_K1", "W_K2"))
+    return Steps(steps.W_O2, W_K2, W_K1)
+
+
+def logits(embedded: Embedded, steps: Steps, tokens: Int[np.ndarray, "A T"]) -> Float[Tensor, "A N"]:
+    """What the model says, with both softmaxes, when layer 1 attends by positions and writes tokens."""
     X = embedded.E[torch.from_numpy(tokens)]
-    Z = first_layer(W_K1, X, embedded.P, embedded.Phi1)
-    return second_layer(W_K2, X, Z, embedded.U, steps.W_O2 @ embedded.W_V2)
-
-
-def _keys(embedded: Embedded, steps: Steps) -> Iterator[tuple[Matrix, tuple[Tensor, Tensor]]]:
-    yield steps.W_K1, (embedded.P, embedded.P)
-    yield steps.W_K2, (embedded.E @ embedded.Phi1.T, embedded.E)
+    Z = first_layer(steps.W_K1, X, embedded.P, embedded.Phi1)
+    return second_layer(steps.W_K2, X, Z, embedded.U, steps.W_O2 @ embedded.W_V2)
 
 
 def spread(table: Float[Tensor, "n m"]) -> float:
@@ -213,9 +213,7 @@ def _task(N: int, T: int, pairs: str) -> SecondVisit:
 
 
 @law("learning.steps.population")
-def population(
-    draws: int, seed: int, N: int, T: int, pairs: str = "distinct", rate: float = 1.0
-) -> Iterator[dict[str, float]]:
+def population(draws: int, seed: int, N: int, T: int, pairs: str = "distinct", rate: float = 1.0) -> Rows:
     """One row: what the exact steps with orthonormal embeddings wrote. Draws and seed change nothing."""
     task = _task(N, T, pairs)
     embedded, law = Embedded.orthonormal(N, T), task.patterns()
@@ -233,9 +231,7 @@ def population(
 
 
 @law("learning.steps.from_samples")
-def from_samples(
-    draws: int, seed: int, N: int, T: int, d: int, n: int, pairs: str = "distinct"
-) -> Iterator[dict[str, float]]:
+def from_samples(draws: int, seed: int, N: int, T: int, d: int, n: int, pairs: str = "distinct") -> Rows:
     """Recalls and accuracy (on 1000 fresh sequences) after three steps on n sequences, the same for each step.
 
     Embeddings are random in d dimensions; each of `draws` rows has data of its own. `positive.W_K2` is the share of
@@ -245,14 +241,12 @@ def from_samples(
 
 
 @law("learning.steps.from_samples_orthonormal")
-def from_samples_orthonormal(
-    draws: int, seed: int, N: int, T: int, n: int, pairs: str = "distinct"
-) -> Iterator[dict[str, float]]:
+def from_samples_orthonormal(draws: int, seed: int, N: int, T: int, n: int, pairs: str = "distinct") -> Rows:
     """The same with orthonormal embeddings."""
     return _from_samples(Embedded.orthonormal(N, T).unnamed(), _task(N, T, pairs), draws, seed, n)
 
 
-def _from_samples(embedded: Embedded, task: SecondVisit, draws: int, seed: int, n: int) -> Iterator[dict[str, float]]:
+def _from_samples(embedded: Embedded, task: SecondVisit, draws: int, seed: int, n: int) -> Rows:
     for draw in range(draws):
         steps = take_three_steps(embedded, sampled(task, seed, draw, n))
         fresh = sampled(task, seed, draws + draw, 1000)

@@ -1,6 +1,6 @@
 """How many facts a model learns: one training for each learning rate, all on the same prompts, until one succeeds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,12 @@ from torch import Tensor
 from engram.errors import Interrupted
 from engram.learning import fast_facts, reference
 from engram.learning.plan import Adam, FreshBatch
-from engram.learning.stores import given_up
+from engram.learning.stores import Stop, given_up
 from engram.models.factual import Factual
 from engram.models.trace import Weights
 from engram.tasks.book import Bags
 from engram.tasks.facts import FactTask
 
-Stop = Callable[[], bool]
 TEST_STEP = 2**40  # prompts that training never sees
 TOKENS_AT_ONCE = 2**22  # drawn for some steps together
 
@@ -83,9 +82,7 @@ def _fast(
 ) -> None:
     bags = Bags.joined([task.bags(seed, step, batch) for step in steps])
     for attempt in attempts:
-        attempt.lost = fast_facts.take_adam_steps(
-            model, w, attempt.state, attempt.adam, steps[0], bags, len(steps)
-        ).overflow
+        attempt.lost = fast_facts.take_adam_steps(model, w, attempt.state, attempt.adam, bags, steps).overflow
 
 
 def _fast_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask, tests: int, seed: int) -> float:

@@ -11,7 +11,7 @@ a step:
     ∇M    = U'ᵀ ∇H  with M = W_O2 W_V2                            ∇U' = Σ_t ∇l_t x1_tᵀ + ∇H Mᵀ,   ∇W_F = Uᵀ ∇U'
 """
 
-import ctypes
+from collections.abc import Iterable
 from math import sqrt
 
 import numpy as np
@@ -20,9 +20,8 @@ from torch import Tensor
 
 from engram.errors import EngramError
 from engram.learning.reference import Measured, read_groups, summary
-from engram.models import Simplified, Weights
-from engram.models.trace import Architecture
-from engram.native import kernel
+from engram.models import Architecture, Simplified, Weights
+from engram.native import REAL, call, kernel
 from engram.tasks import Batch
 
 TRAINABLE = {"W_K1", "W_V1", "W_O1", "W_K2", "W_V2", "W_O2", "W_F", "U"}
@@ -32,7 +31,6 @@ WANTED = {
     "W_F": READOUT, "U": READOUT,
 }  # fmt: skip
 NO_MEMORY, OVERFLOW_SEEN = 1, 2
-RESULTS = ("PP", "EP", "PE", "EE", "F", "G", "LX", "LC", "K")
 
 
 def applies(model: object, trained: tuple[str, ...], device: str) -> bool:
@@ -83,26 +81,26 @@ def _run_kernel(
     tables: Weights, batch: Batch, group: np.ndarray, groups: int, wanted: int, weight: float
 ) -> tuple[np.ndarray, Weights, int]:
     """Sums (loss, right guesses, positions) by group, the gradients of the tables, and how it went."""
-    library = kernel()
-    assert library is not None
     (B, T), (Tmax, d), N = batch.tokens.shape, tables["P"].shape, len(tables["E"])
     dtype = tables["P"].dtype
     _refuse_what_does_not_fit(batch, Tmax, N, dtype)
-    shapes = {"PP": (Tmax, Tmax), "EP": (N, Tmax), "PE": (Tmax, N), "EE": (N, N), "K": (d, d)}
-    shapes |= {"F": (N, d), "G": (Tmax, d), "LX": (N, d), "LC": (N, d)}
-    found = {name: torch.empty(shapes[name], dtype=dtype) for name in RESULTS}
-    sums = np.zeros((groups, 3))
-    integers = [np.ascontiguousarray(side, dtype=np.int32) for side in (batch.tokens, batch.targets)]
-    run = library.gradients_float if dtype == torch.float32 else library.gradients_double
-    outcome = run(
-        *map(ctypes.c_int, (B, T, Tmax, N, d, groups, torch.get_num_threads(), wanted)), ctypes.c_double(weight),
-        *(ctypes.c_void_p(side.ctypes.data) for side in (*integers, group)),
-        _Pointers([table.contiguous() for table in tables.values()]), _Pointers(list(found.values())),
-        ctypes.c_void_p(sums.ctypes.data),
-    )  # fmt: skip
+    shapes = {
+        "PP": (Tmax, Tmax), "EP": (N, Tmax), "PE": (Tmax, N), "EE": (N, N),
+        "F": (N, d), "G": (Tmax, d), "LX": (N, d), "LC": (N, d), "K": (d, d),
+    }  # fmt: skip
+    found = {name: torch.empty(shape, dtype=dtype) for name, shape in shapes.items()}
+    sums, given = np.zeros((groups, 3)), [table.contiguous() for table in tables.values()]
+    integers = (side.astype(np.int32, copy=False) for side in (batch.tokens, batch.targets))
+    sizes = (B, T, Tmax, N, d, groups, torch.get_num_threads(), wanted, weight)
+    arrays = (*integers, group, _addresses(given), _addresses(found.values()), sums)
+    outcome = call(f"gradients_{REAL[dtype.itemsize]}", (*sizes, *arrays))
     if outcome == NO_MEMORY:
         raise MemoryError
     return sums, found, outcome
+
+
+def _addresses(tensors: Iterable[Tensor]) -> np.ndarray:
+    return np.array([tensor.data_ptr() for tensor in tensors], dtype=np.uintp)
 
 
 def _refuse_what_does_not_fit(batch: Batch, Tmax: int, N: int, dtype: torch.dtype) -> None:
@@ -112,14 +110,6 @@ def _refuse_what_does_not_fit(batch: Batch, Tmax: int, N: int, dtype: torch.dtyp
         raise EngramError(f"the batch does not fit the model: at most {Tmax} positions, tokens in 0 … {N - 1}")
     if dtype not in (torch.float32, torch.float64):
         raise EngramError(f"the fast path computes in float32 or float64, not {dtype}; use the reference path")
-
-
-class _Pointers:
-    """An array of data pointers that keeps its tensors alive for the call."""
-
-    def __init__(self, tensors: list[Tensor]):
-        self.tensors = tensors
-        self._as_parameter_ = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
 
 
 def _chain(name: str, model: Simplified, w: Weights, g: Weights) -> Tensor:

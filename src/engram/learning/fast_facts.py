@@ -1,6 +1,5 @@
 """Loss, gradients and steps of `Factual` on CPU by the compiled kernel (native/facts.cpp): exact, on bags of tokens."""
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,9 +13,11 @@ from engram.learning.plan import Adam
 from engram.learning.reference import Measured, summary
 from engram.models.factual import Factual
 from engram.models.trace import Architecture, Weights
-from engram.native import kernel
+from engram.native import REAL, call, kernel
 from engram.tasks import Batch
 from engram.tasks.book import Bags
+
+Row = Float[Tensor, " n"]  # all trained matrices one after the other
 
 
 def applies(model: object, trained: tuple[str, ...], device: str, loss: str = "answer") -> bool:
@@ -57,20 +58,18 @@ class Found:
     steps: int = 0
 
 
-def flatten(model: Factual, w: Weights) -> Float[Tensor, " n"]:
+def flatten(model: Factual, w: Weights) -> Row:
     """All trained matrices in one row, in the order of the kernel."""
     return torch.cat([w[name].flatten() for name in model.trainable])
 
 
-def unflatten(model: Factual, w: Weights, row: Float[Tensor, " n"]) -> Weights:
+def unflatten(model: Factual, w: Weights, row: Row) -> Weights:
     """The matrices in such a row, by name."""
     parts = row.split([w[name].numel() for name in model.trainable])
     return {name: part.view(w[name].shape) for name, part in zip(model.trainable, parts, strict=True)}
 
 
-def measure(
-    model: Factual, w: Weights, row: Float[Tensor, " n"], bags: Bags, learn: bool = False
-) -> tuple[Found, Float[Tensor, " n"] | None]:
+def measure(model: Factual, w: Weights, row: Row, bags: Bags, learn: bool = False) -> tuple[Found, Row | None]:
     """Loss and right answers on these prompts, and the gradient if wanted."""
     frozen, prompts = _frozen(w, bags), _prompts(bags, len(w["E"]), row.dtype)
     gradient = np.zeros_like(row.numpy()) if learn else None
@@ -79,17 +78,16 @@ def measure(
     return _found(found), None if gradient is None else torch.from_numpy(gradient)
 
 
-def take_adam_steps(
-    model: Factual, w: Weights, state: Sequence[Float[Tensor, " n"]], adam: Adam, start: int, bags: Bags, steps: int
-) -> Found:
-    """`steps` steps of Adam from step `start` on: the prompts are those of all steps, one after the other.
+def take_adam_steps(model: Factual, w: Weights, state: Sequence[Row], adam: Adam, bags: Bags, steps: range) -> Found:
+    """These steps of Adam: the prompts are those of all steps, one after the other.
 
     `state` is the row of weights and Adam's two rows of means; all three are changed.
     """
     frozen, prompts = _frozen(w, bags), _prompts(bags, len(w["E"]), state[0].dtype)
     plan, found = np.array([adam.lr, *adam.betas, adam.eps]), np.zeros(4)
     rows = [part.numpy() for part in state]
-    arrays = [_sizes(model, w, bags, steps), start, steps, plan, *frozen, *prompts, *rows, found]
+    sizes = _sizes(model, w, bags, len(steps))
+    arrays = [sizes, steps.start, len(steps), plan, *frozen, *prompts, *rows, found]
     _call("train", state[0].dtype, arrays)
     return _found(found)
 
@@ -122,14 +120,5 @@ def _sizes(model: Factual, w: Weights, bags: Bags, steps: int) -> np.ndarray:
 
 
 def _call(name: str, dtype: torch.dtype, arguments: Sequence[np.ndarray | int | None]) -> None:
-    """Arrays go by address, whole numbers as they are, None as null."""
-    library = kernel()
-    assert library is not None, "ask applies() first"
-    function = getattr(library, f"facts_{name}_{'float' if dtype == torch.float32 else 'double'}")
-    kept = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) and a.ndim > 1 else a for a in arguments]
-    given = [
-        ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else ctypes.c_int(a) if isinstance(a, int) else None
-        for a in kept
-    ]
-    if function(*given) != 0:
+    if call(f"facts_{name}_{REAL[dtype.itemsize]}", arguments) != 0:
         raise EngramError("facts: out of memory; use a smaller batch, or fewer answers")

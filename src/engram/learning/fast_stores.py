@@ -1,6 +1,5 @@
 """The same trainings as `stores.train_stores` by the compiled kernel (native/stores.cpp): one problem per thread."""
 
-import ctypes
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +12,7 @@ from engram.learning.plan import FullBatch
 from engram.learning.stores import Stop, StoreOutcome, given_up
 from engram.models.stores import Learner, LinearMap, TwoLayer
 from engram.models.trace import Weights
-from engram.native import kernel
+from engram.native import REAL, call, kernel
 from engram.tasks.association import Problem
 
 WORK_AT_ONCE = 1e11  # multiplications between two looks at the clock and at `stop`: a few seconds
@@ -56,19 +55,11 @@ def _train(
         if stop():
             raise Interrupted([])
         ends = [step + pause, plan.steps, *(at for at, _ in plan.hopeless if at > step)]
-        arrays = [numbers, X, U, f.astype(np.int32), *state, found]
-        _call(w.dtype, [*sizes, step, min(ends), plan.steps, plan.check_every], arrays)
+        progress = (step, min(ends), plan.steps, plan.check_every)
+        given = (*sizes, *progress, numbers, X, U, f.astype(np.int32), *state, found)
+        if call(f"train_{REAL[w.dtype.itemsize]}", given) != 0:
+            raise EngramError("search: out of memory; search smaller sizes (bracket)")
         step = int(found[0])
     parts = w.split([part.numel() for part in first.values()])
     last = {name: part.view(first[name].shape) for name, part in zip(first, parts, strict=True)}
     return StoreOutcome(float(found[1]), step, last)
-
-
-def _call(dtype: torch.dtype, sizes: list[int], arrays: list[np.ndarray]) -> None:
-    library = kernel()
-    assert library is not None, "ask applies() first"
-    function = library.train_float if dtype == torch.float32 else library.train_double
-    arrays = [np.ascontiguousarray(array) if array.ndim > 1 else array for array in arrays]
-    outcome = function(*map(ctypes.c_int, sizes), *(ctypes.c_void_p(array.ctypes.data) for array in arrays))
-    if outcome != 0:
-        raise EngramError("search: out of memory; search smaller sizes (bracket)")

@@ -9,8 +9,7 @@ import torch
 from engram.errors import EngramError
 from engram.learning.plan import Plan
 from engram.learning.reference import Gradients
-from engram.models import Weights
-from engram.models.trace import Architecture
+from engram.models import Architecture, Weights
 from engram.tasks import Task
 
 

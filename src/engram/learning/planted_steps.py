@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.models.one_head import OneHead
+from engram.models.stores import OneHead
 from engram.tasks.planted import PlantedToken, Sample
 
 TEST_STEP, TEST = 1, 2000  # fresh sequences for the accuracy
@@ -107,11 +107,8 @@ def _written(joint: Float[np.ndarray, "N N"], at: Directions) -> Float[Tensor, "
 
 def success_rates(task: PlantedToken, d: int, seed: int) -> dict[str, float]:
     """On fresh sequences, how often the label is right, and how often the mark is attended to."""
-    at, sample, fresh = (
-        Directions.drawn(task.N, d, seed),
-        task.training_sample(seed),
-        task.sample(seed, TEST_STEP, TEST),
-    )
+    at, sample = Directions.drawn(task.N, d, seed), task.training_sample(seed)
+    fresh = task.sample(seed, TEST_STEP, TEST)
     w = second_step(first_step(sample, at), sample, at)
     taken, marked = hard_attention(w, fresh, at)
     answers = (at.U @ third_step(w, sample, at) @ at.E.T).argmax(0)

@@ -15,15 +15,13 @@ from engram.learning.fact_search import train_on_facts
 from engram.learning.paths import STORE_PATHS, choose_fact_path, choose_store_path, no_path
 from engram.learning.plan import FreshBatch, FullBatch
 from engram.learning.planted_steps import learn_planted_token
-from engram.learning.stores import write_store
+from engram.learning.stores import Stop, write_store
 from engram.models.factual import Factual
-from engram.models.one_head import OneHead
-from engram.models.stores import Learner, Written
+from engram.models.stores import Learner, OneHead, Written
 from engram.tasks.association import Association, Problem
 from engram.tasks.facts import FactsOfSize
 from engram.tasks.planted import PlantedToken
 
-Stop = Callable[[], bool]
 Outcomes = list[dict[str, float]]
 Trial = Callable[[Any, int, Sequence[int], str, Stop], Outcomes]  # (search, size, seeds, path, stop)
 

@@ -45,6 +45,11 @@ def check_finite(field: str, value: Any, above: float = -inf) -> None:
         raise EngramError(f"{field}: must be {allowed}; got {shown(value)}")
 
 
+def check_plan(lr: float, steps: int) -> None:
+    check_finite("lr", lr, above=0)
+    check_whole_number("steps", steps, 1)
+
+
 def check_one_of(field: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         hint = did_you_mean(str(value), allowed)

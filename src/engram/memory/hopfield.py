@@ -25,6 +25,8 @@ from engram.memory.names import Names
 Degree = int | Literal["exp"]
 Pattern = Tensor | np.ndarray | list[int] | list[float]
 Cue = Hashable | Pattern
+Patterns = Float[Tensor, "N d"]
+States = Float[Tensor, "*batch d"]
 
 
 def _halves(o: Tensor, degree: Degree) -> tuple[Tensor, Tensor]:
@@ -38,23 +40,19 @@ def _halves(o: Tensor, degree: Degree) -> tuple[Tensor, Tensor]:
     return (up - down) / 2, o**degree - (up + down) / 2
 
 
-def drive(xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree = 2) -> Float[Tensor, "*batch d"]:
+def drive(xi: Patterns, x: States, degree: Degree = 2) -> States:
     """drive_i = Σ_μ F(ξ_μ · x | x_i = +1) − F(ξ_μ · x | x_i = −1) of every bit; for F = exp up to a positive factor."""
     A, B = _halves(x @ xi.mT, degree)
     return A @ xi + x * B.sum(-1, keepdim=True)
 
 
-def synchronous(
-    xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree = 2
-) -> Float[Tensor, "*batch d"]:
+def synchronous(xi: Patterns, x: States, degree: Degree = 2) -> States:
     """x_i ← sign(drive_i), all bits at once; can end in a cycle of two states."""
     h = drive(xi, x, degree)
     return torch.where(h == 0, x, h.sign())
 
 
-def asynchronous(
-    xi: Float[Tensor, "N d"], x: Float[Tensor, "n d"], degree: Degree = 2, bits: Iterable[int] | None = None
-) -> Float[Tensor, "n d"]:
+def asynchronous(xi: Patterns, x: States, degree: Degree = 2, bits: Iterable[int] | None = None) -> States:
     """x_i ← sign(drive_i), one bit after the other, from first to last by default: the energy never rises."""
     x = x.clone()
     o = x @ xi.mT
@@ -68,9 +66,7 @@ def asynchronous(
     return x
 
 
-def settle(
-    xi: Float[Tensor, "N d"], x: Float[Tensor, "n d"], degree: Degree = 2, sweeps: int = 1000
-) -> Float[Tensor, "n d"]:
+def settle(xi: Patterns, x: Float[Tensor, "n d"], degree: Degree = 2, sweeps: int = 1000) -> Float[Tensor, "n d"]:
     """Asynchronous sweeps until nothing moves; a row that stands still is not swept again."""
     x, moving = x.clone(), torch.arange(len(x))
     for _ in range(sweeps):
@@ -83,7 +79,7 @@ def settle(
     return x
 
 
-def energy(xi: Float[Tensor, "N d"], x: Float[Tensor, "*batch d"], degree: Degree = 2) -> Float[Tensor, "*batch"]:
+def energy(xi: Patterns, x: States, degree: Degree = 2) -> Float[Tensor, "*batch"]:
     """E(x) = −Σ_μ (ξ_μ · x)ⁿ; for exp, −log Σ_μ exp(ξ_μ · x), which falls where E falls and does not overflow."""
     o = x @ xi.mT
     return -o.logsumexp(-1) if degree == "exp" else -(o**degree).sum(-1)
@@ -128,7 +124,7 @@ class Hopfield:
         vars(self).pop("xi", None)  # recomputed when it is next needed
 
     @cached_property
-    def xi(self) -> Float[Tensor, "N d"]:
+    def xi(self) -> Patterns:
         """The stored patterns, in the order of storing."""
         if not len(self.names):
             raise EngramError("recall: nothing is stored yet; call store([name, …]) first")

@@ -10,12 +10,11 @@ from torch import Tensor
 
 from engram.embeddings import Law
 from engram.errors import EngramError
-from engram.memory.check import check_names, check_one_of, check_rank, check_room, check_whole_number
+from engram.memory.check import check_names, check_one_of, check_plan, check_rank, check_room, check_whole_number
 from engram.memory.memory import Memory, Name
 from engram.memory.names import Names
-from engram.memory.rules import hebb, rounded
+from engram.memory.rules import fit, hebb, one_step, rounded
 from engram.memory.stored import Stored, truncated
-from engram.memory.train import check_plan, fit
 
 Rule = Literal["hebb", "one-step", "trained", "given"]
 Same = TypeVar("Same", bound="Linear")
@@ -89,17 +88,13 @@ class Linear(Memory):
         if self.rule in ("hebb", "given"):
             known = [key for key in self.pairs if key not in pairs]
             self.W = self.W + self._strength(known) * hebb(self.inputs(pairs), self.values[pairs.values()])
-        else:
-            self.W = self._one_step() if self.rule == "one-step" else self._trained()
-
-    def _one_step(self) -> Float[Tensor, "d d"]:
-        E, U = self.inputs(self.pairs), self.values.vectors
-        return one_step(E, self.values[self.pairs.values()], U, self.lr)
-
-    def _trained(self) -> Float[Tensor, "d d"]:
+            return
         E, U, f = self.inputs(self.pairs), self.values.vectors, self._right(self.pairs)
-        check_room("training", 4, len(f), len(U))
-        return fit([torch.zeros_like(self.W)], lambda W: E @ W.T @ U.T, f, self.lr, self.steps)[0]
+        if self.rule == "one-step":
+            self.W = one_step(E, U[f], U, self.lr)
+        else:
+            check_room("training", 4, len(f), len(U))
+            (self.W,) = fit([torch.zeros_like(self.W)], lambda W: E @ W.T @ U.T, f, self.lr, self.steps)
 
     def respond(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n M"]:
         return x @ self.W.T @ self.values.vectors.T
@@ -168,13 +163,6 @@ def _right_pairs(stored: Stored) -> dict[Name, Name]:
     asked = stored.right.sum(1) > 0 if law else torch.ones_like(stored.right, dtype=torch.bool)
     best = (stored.right.argmax(1) if law else stored.right).tolist()
     return {stored.labels.rows[i]: stored.labels.columns[best[i]] for i in asked.nonzero().flatten().tolist()}
-
-
-def one_step(
-    E: Float[Tensor, "N d"], V: Float[Tensor, "N d"], U: Float[Tensor, "M d"], lr: float
-) -> Float[Tensor, "d d"]:
-    """−η ∇L(0) of the mean cross-entropy: (η/N) Σ_z (v_z − ū) e_zᵀ, where ū is the mean of all M values."""
-    return lr / len(E) * hebb(E, V - U.mean(0))
 
 
 def grid_step(memory: Linear, bits: int) -> float:

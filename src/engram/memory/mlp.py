@@ -11,12 +11,11 @@ from torch import Tensor
 
 from engram.embeddings import Law, directions
 from engram.errors import EngramError
-from engram.memory.check import check_finite, check_one_of, check_room, check_whole_number, is_whole, shown
+from engram.memory.check import check_finite, check_one_of, check_plan, check_room, check_whole_number, is_whole, shown
 from engram.memory.memory import Memory, Name
 from engram.memory.names import Names
 from engram.memory.retrieval import Kept
-from engram.memory.rules import ntk_answers, ntk_directions, random_features, thresholded
-from engram.memory.train import check_plan, fit
+from engram.memory.rules import fit, ntk_answers, ntk_directions, random_features, thresholded
 
 Rule = Literal["hermite", "ntk", "trained"]
 DEGREES = {"hermite": "1 or an even number", "ntk": "1, 2 or 3", "trained": "no degree"}

@@ -115,11 +115,7 @@ class Stored:
 
     def truncate(self, rank: int) -> "Stored":
         """The same memory with the nearest W of this rank."""
-        return self.with_weights(truncated(self.W, rank))
-
-    def with_weights(self, W: Float[Tensor, "d_out d_in"]) -> "Stored":
-        """The same keys and values with another matrix."""
-        return replace(self, W=W)
+        return replace(self, W=truncated(self.W, rank))
 
 
 def truncated(W: Float[Tensor, "m n"], rank: int) -> Float[Tensor, "m n"]:

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from engram.memory.stored import Labels, Stored
 from engram.models.trace import Architecture, Head, Weights
-from engram.tasks import Task
-from engram.tasks.batch import marks_of
+from engram.tasks.batch import Task, marks_of
 
 EARLY = 64  # "t < 64": the position memory restricted to the first 64 positions
 
@@ -66,12 +65,7 @@ def induction_memories(w: Weights, task: Task, seed: int) -> list[Stored]:
 
 
 def bigram_memory(
-    keys: Float[Tensor, "N n"],
-    W: Float[Tensor, "d n"],
-    U: Float[Tensor, "N d"],
-    task: Task,
-    seed: int,
-    read: Callable[[Tensor], Tensor] | None = None,
+    keys: Tensor, W: Tensor, U: Tensor, task: Task, seed: int, read: Callable[[Tensor], Tensor] | None = None
 ) -> Stored:
     """What a feed-forward layer alone says comes next, shown a token alone."""
     marks = marks_of(task, seed)

@@ -16,11 +16,10 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 
-from engram.embeddings import Law, directions
 from engram.errors import EngramError
 from engram.memory.stored import Stored
 from engram.models.memories import bigram_memory, induction_memories
-from engram.models.trace import Head, Trace, Weights
+from engram.models.trace import Head, Trace, Weights, draw_weights
 from engram.tasks import Task
 from engram.values import Value
 
@@ -43,10 +42,7 @@ class Simplified(Value, name="models.simplified.Simplified"):
 
     d: Annotated[int, Field(ge=1, le=16384)] = 128
     scale: Literal["standard", "unit"] = "standard"
-    blocks: tuple[Attention, Attention] | tuple[Attention, Attention, Literal["linear"]] = (
-        "attention",
-        "attention",
-    )
+    blocks: tuple[Attention, Attention] | tuple[Attention, Attention, Literal["linear"]] = ("attention", "attention")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,14 +51,8 @@ class Simplified(Value, name="models.simplified.Simplified"):
 
     def init(self, N: int, T: int, seed: int) -> Weights:
         """Initial weights for N tokens and T positions; each matrix has its own random stream, with W_F or without."""
-        input_law: Law = "gaussian" if self.scale == "standard" else "gaussian/d"
-        layer_law: Law = "uniform/d" if self.scale == "standard" else "gaussian/d"
         rows = {"E": N, "P": T, "U": N}
-        laws: dict[str, Law] = {"E": input_law, "P": input_law}
-        return {
-            name: directions(laws.get(name, layer_law), rows.get(name, self.d), self.d, seed, name)
-            for name in self.names
-        }
+        return draw_weights(self.scale, {name: (rows.get(name, self.d), self.d) for name in self.names}, seed)
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Trace:
         """The forward pass with every intermediate."""

@@ -5,7 +5,7 @@ targets V are rows (N×d), with a leading axis of independent problems; an answe
 """
 
 from math import sqrt
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -99,6 +99,15 @@ class TwoLayer(Value, name="models.stores.TwoLayer"):
 
     def forward(self, w: Weights, X: Rows) -> Rows:
         return (X @ w["W1"].mT + w["b"]).relu() @ w["W2"].mT
+
+
+class OneHead(Value, name="models.one_head.OneHead"):
+    """One head of attention over marked tokens, learned in three steps (engram.learning.planted_steps).
+
+    Its width is what a Search looks for: the least at which `label`s are right, or the `mark` is attended to.
+    """
+
+    asked: Literal["label", "mark"] = "label"
 
 
 def lecun(n: int, d: int, seed: int, name: str) -> Float[Tensor, "n d"]:

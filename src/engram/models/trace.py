@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from engram.embeddings import Law, directions
 from engram.errors import EngramError
 
 Weights = dict[str, Tensor]
@@ -61,6 +62,14 @@ class Architecture(Protocol):
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Any: ...  # learning reads its .logits
 
 
+def draw_weights(scale: str, shapes: dict[str, tuple[int, int]], seed: int) -> Weights:
+    """Initial weights: E and P by the law of inputs, all others by that of layers; each has its own random stream."""
+    inputs: Law = "gaussian" if scale == "standard" else "gaussian/d"
+    layers: Law = "uniform/d" if scale == "standard" else "gaussian/d"
+    laws: dict[str, Law] = {name: inputs if name in ("E", "P") else layers for name in shapes}
+    return {name: directions(laws[name], *shape, seed, name) for name, shape in shapes.items()}
+
+
 @dataclass(frozen=True)
 class Model:
     """An architecture with weights: call it on a sequence (T) or a batch (B×T) of token ids to get a Trace.
@@ -86,9 +95,9 @@ class Model:
         return forward(self.weights, z, **more)
 
     def _limits(self) -> tuple[int, int | None]:
-        """Number of tokens and largest length; an architecture without E and P has its own `limits`."""
-        own = getattr(self.architecture, "limits", None)
-        return own(self.weights) if own else (len(self.weights["E"]), len(self.weights["P"]))
+        """Number of tokens, and largest length if there are positions; a model without E has its own `limits`."""
+        own, w = getattr(self.architecture, "limits", None), self.weights
+        return own(w) if own else (len(w["E"]), len(w["P"]) if "P" in w else None)
 
 
 def _ids(tokens: Tensor | np.ndarray | Sequence[object]) -> Int[Tensor, "B T"]:

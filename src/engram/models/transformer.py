@@ -21,11 +21,10 @@ from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
-from engram.embeddings import Law, directions
 from engram.errors import EngramError
 from engram.memory.stored import Stored
 from engram.models.memories import bigram_memory, induction_memories
-from engram.models.trace import Head, Trace, Weights
+from engram.models.trace import Head, Trace, Weights, draw_weights
 from engram.tasks import Task
 from engram.values import Value
 
@@ -95,12 +94,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
 
     def init(self, N: int, T: int, seed: int) -> Weights:
         """Initial weights for N tokens and T positions; each matrix has its own random stream, as in `Simplified`."""
-        inputs: Law = "gaussian" if self.scale == "standard" else "gaussian/d"
-        layers: Law = "uniform/d" if self.scale == "standard" else "gaussian/d"
-        return {
-            name: directions(inputs if name in ("E", "P") else layers, rows, columns, seed, name)
-            for name, (rows, columns) in self._shapes(N, T).items()
-        }
+        return draw_weights(self.scale, self._shapes(N, T), seed)
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"], blocked: Blocked | None = None) -> Trace:
         """The forward pass; `blocked` maps (layer, head) to a B×T×T mask of edges t → s that this head may not use."""

@@ -27,6 +27,7 @@ COMPILERS = ("c++", "g++", "clang++")
 COMPILE = ("-std=c++17", "-O3", "-ffast-math", "-fPIC", "-c")
 NATIVE = ("-march=native", "-mcpu=native", "")  # the first that the compiler knows
 LINK = ("-shared", "-pthread")
+REAL = {4: "float", 8: "double"}  # how functions for numbers of so many bytes end
 
 
 @lru_cache(maxsize=1)
@@ -46,12 +47,21 @@ def kernel() -> ctypes.CDLL | None:
         return None
 
 
-def call(function: str, sizes: Sequence[int], arrays: Sequence[np.ndarray]) -> None:
-    """A function of the kernel on whole numbers and contiguous arrays, in that order."""
+def call(function: str, arguments: Sequence[np.ndarray | float | None]) -> int:
+    """Calls a function of the kernel: arrays go by address, whole numbers as int, others as double, None as null.
+
+    Arrays that it writes to must be contiguous; of others it is given a contiguous copy where they are not.
+    """
     library = kernel()
     assert library is not None, "ask kernel() first"
-    assert all(array.flags.c_contiguous for array in arrays)
-    getattr(library, function)(*map(ctypes.c_int, sizes), *(ctypes.c_void_p(array.ctypes.data) for array in arrays))
+    kept = [np.ascontiguousarray(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    return getattr(library, function)(*map(_passed, kept))
+
+
+def _passed(argument: np.ndarray | float | None) -> ctypes.c_void_p | ctypes.c_double | int | None:
+    if isinstance(argument, np.ndarray):
+        return ctypes.c_void_p(argument.ctypes.data)
+    return ctypes.c_double(argument) if isinstance(argument, float) else argument
 
 
 def build_kernel(compiler: str) -> Path:

@@ -9,12 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from engram.models import Trace, Weights
-from engram.models.trace import Architecture
-from engram.probes.edges import successor_edges
+from engram.models import Architecture, Trace, Weights
+from engram.probes.edges import share, successor_edges
 from engram.probes.probe import END_SEQUENCES, InductionProbe, Look, tensor_of
 from engram.tasks import Batch, Bigram
 
@@ -108,8 +107,3 @@ def preference(model: Architecture, w: Weights, task: Bigram, batch: Batch) -> d
 def _rank(bigram: Float[np.ndarray, "N N"]) -> Int[np.ndarray, "N N"]:
     """0 for the likeliest successor of a row, 1 for the next, …"""
     return np.argsort(np.argsort(-bigram, axis=1, kind="stable"), axis=1)
-
-
-def share(hits: Bool[np.ndarray, "B T"], where: Bool[np.ndarray, "B T"]) -> float:
-    """The share of hits among these positions; NaN if there are none."""
-    return float(hits[where].mean()) if where.any() else float("nan")

@@ -12,9 +12,8 @@ from pydantic import Field
 from torch import Tensor
 
 from engram.memory.stored import Stored
-from engram.models import Weights
+from engram.models import Architecture, Weights
 from engram.models.memories import memories_of, two_layers
-from engram.models.trace import Architecture
 from engram.tasks import Batch, Bigram, Task
 from engram.values import Value, import_room
 

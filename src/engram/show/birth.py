@@ -10,31 +10,49 @@ from matplotlib.figure import Figure
 from engram.probes.columns import memories
 from engram.records import Record
 from engram.show.curves import describe, headline, seed_curves
-from engram.show.style import COLOURS, CYCLE, INK, MUTED, house_style
+from engram.show.panels import BySize, finished, lines_and_mean, log_sizes, panels
+from engram.show.style import COLOURS, CYCLE, INK, MUTED, REFERENCE, house_style
+from engram.tasks import Bigram
 
-Runs = Mapping[Any, list[Record]]  # by label, which names the kind of training
+LEVEL = 0.9
+PARTS = {
+    "embedding": "residual",
+    "head1": "layer 1",
+    "head2": "induction head, directly",
+    "W_F.embedding": "W_F from the current token",
+    "W_F.head1": "W_F from layer 1",
+    "W_F.head2": "W_F from the induction head",
+}
+Runs = Mapping[Any, Sequence[Record]]  # by label, which names the kind of training
 
 
 @house_style()
 def schedules(runs: Runs) -> Figure:
     """Fig. 3: a column for each schedule, accuracy above, recalls below; a line where the frozen matrices thaw."""
-    fig, axes = _columns(runs, height_ratios=(1, 1.3))
+    axes = panels(3.1 * len(runs), 5.4, 2, len(runs), sharex=True, sharey="row", squeeze=False, height_ratios=(1, 1.3))
     for (name, same), top, bottom in zip(runs.items(), *axes, strict=True):
-        seed_curves(top, same, "accuracy.in_context", INK, "in-context accuracy")
+        draw_accuracy(top, same)
         draw_recalls(bottom, same)
         top.set_title(name if name == "joint" else f"{name} until {_thaw(same[0])}")
-        for ax in (top, bottom):
-            ax.axvline(_thaw(same[0]), color=MUTED, ls=":", lw=1.2) if _thaw(same[0]) else None
-        bottom.set_xlabel("training step")
-    axes[0][0].set_ylabel("in-context accuracy")
-    axes[1][0].set_ylabel("recall")
-    fig.legend(*axes[1][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
-    headline(fig, f"Learning the induction head alone; dotted: the frozen matrices begin to move. {of_all(runs)}")
-    return fig
+        for ax in (top, bottom) if _thaw(same[0]) else ():
+            ax.axvline(_thaw(same[0]), **REFERENCE)
+        bottom.set(xlabel="training step", xlim=(0, same[0].train.steps))
+    axes[0, 0].set_ylabel("in-context accuracy")
+    axes[1, 0].set_ylabel("recall")
+    fig = axes[0, 0].figure
+    fig.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return headline(
+        fig, f"Learning the induction head alone; dotted: the frozen matrices begin to move. {of_all(runs)}"
+    )
 
 
 def _thaw(record: Record) -> int:
     return max(record.train.plan.frozen_until.values(), default=0)
+
+
+def draw_accuracy(ax: Axes, records: Sequence[Record]) -> None:
+    seed_curves(ax, records, "accuracy.in_context", INK, "in-context accuracy")
+    ax.set_ylim(0, 1.02)
 
 
 def draw_recalls(ax: Axes, records: Sequence[Record]) -> None:
@@ -48,21 +66,17 @@ def draw_recalls(ax: Axes, records: Sequence[Record]) -> None:
 @house_style()
 def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
     """Fig. 4 left: loss in context (solid) and global (dashed) for each law of the data; dotted: the global floor."""
-    fig = Figure(figsize=(8.2, 4.8))
-    ax = fig.subplots()
+    ax = panels(8.2, 4.8)
     for (name, same), colour in zip(runs.items(), CYCLE, strict=False):
         seed_curves(ax, same, "loss.in_context", colour, name)
         seed_curves(ax, same, "loss.global", colour, "_", ls="--")
         ax.axhline(floors[name], color=colour, ls=":", lw=0.8, alpha=0.8)
-    spec = next(iter(runs.values()))[0].train
     ax.plot([], [], color=MUTED, ls="--", label="global loss")
     ax.plot([], [], color=MUTED, ls=":", label="floor of the global loss")
+    spec = next(iter(runs.values()))[0].train
     ax.set(xlabel="training step", ylabel="loss (nats)", xlim=(0, spec.steps), ylim=(0, 6))
     ax.set_title("Loss in context (solid) and global (dashed)")
-    ax.grid(axis="y")
-    ax.legend(fontsize=8.5, ncols=2)
-    headline(fig, of_all(runs))
-    return fig
+    return headline(finished(ax, ncols=2), of_all(runs))
 
 
 @house_style()
@@ -70,50 +84,141 @@ def memories_by_kind(runs: Runs, title: str) -> Figure:
     """Figs. 5 and 6: one panel per memory, one line per kind of training."""
     recalled = {memory.name: memory.title for memory in memories(next(iter(runs.values()))[0].columns)}
     columns = recalled | {"kl.W_F": "W_F: KL to the bigram"}
-    fig = Figure(figsize=(3.0 * len(columns), 3.9))
-    axes = fig.subplots(1, len(columns), sharex=True)
+    axes = panels(3.0 * len(columns), 3.9, 1, len(columns), sharex=True)
     for ax, (column, name) in zip(axes, columns.items(), strict=True):
         for (kind, same), colour in zip(runs.items(), CYCLE, strict=False):
             if not np.isnan(same[0].column(column)[-1]):  # a single fixed trigger has nothing to compete with
                 seed_curves(ax, same, column, colour, kind)
-        ax.set(title=name, xlabel="training step")
-        ax.set_ylim(*((0, 2.6) if column == "kl.W_F" else (0, 1.02)))
-        ax.grid(axis="y")
+        ax.set(title=name, xlabel="training step", ylim=(0, 2.6 if column == "kl.W_F" else 1.02))
     axes[0].set_ylabel("recall")
     axes[-1].set_ylabel("nats")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(runs), fontsize=8.5)
-    headline(fig, f"{title}. {of_all(runs)}")
-    return fig
+    fig = axes[0].figure
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(runs))
+    return headline(fig, f"{title}. {of_all(runs)}")
 
 
 @house_style()
 def transfer(runs: Runs) -> Figure:
     """Fig. 4 center: in-context accuracy on unseen sequences; colour says the training, line style the test."""
-    fig = Figure(figsize=(7.2, 4.6))
-    ax = fig.subplots()
+    ax = panels(7.2, 4.6)
     for (trained, same), colour in zip(runs.items(), CYCLE, strict=False):
         for tested, style in {"uniform": "-", "bigram": "--"}.items():
             column = f"test.{tested}.accuracy.in_context"
             seed_curves(ax, same, column, colour, f"trained on {trained}, tested on {tested}", ls=style)
-    ax.set(
-        xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.02), title="Outputs of training and of testing"
-    )
-    ax.grid(axis="y")
-    ax.legend(fontsize=9, loc="lower right")
-    headline(fig, of_all(runs))
-    return fig
-
-
-def _columns(runs: Runs, height_ratios: tuple[float, float]) -> tuple[Figure, list[list[Axes]]]:
-    fig = Figure(figsize=(3.1 * len(runs), 5.4))
-    axes = fig.subplots(2, len(runs), sharex=True, sharey="row", squeeze=False, height_ratios=height_ratios)
-    for ax in axes.flat:
-        ax.grid(axis="y")
-        ax.set_xlim(0, next(iter(runs.values()))[0].train.steps)
-    axes[0, 0].set_ylim(0, 1.02)
-    return fig, axes.tolist()
+    ax.set(xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.02))
+    ax.set_title("Outputs of training and of testing")
+    return headline(finished(ax, loc="lower right"), of_all(runs))
 
 
 def of_all(runs: Runs) -> str:
     """What trainings of every kind share."""
     return describe([record for same in runs.values() for record in same])
+
+
+@house_style()
+def probes_and_shares(records: Sequence[Record]) -> Figure:
+    """Fig. 4 right: accuracy and probes over training, and where the right answers of the trained model come from."""
+    fig = Figure(figsize=(12.4, 6.0))
+    axes = fig.subplot_mosaic("as;ms", width_ratios=(1.5, 1), height_ratios=(1, 1.6))
+    draw_accuracy(axes["a"], records)
+    axes["a"].set_ylabel("in-context accuracy")
+    _memories(fig, axes["m"], records)
+    _shares(axes["s"], records)
+    for ax in (axes["a"], axes["m"]):
+        ax.set_xlim(0, records[0].train.steps)
+    return headline(fig, describe(records))
+
+
+def _memories(fig: Figure, ax: Axes, records: Sequence[Record]) -> None:
+    """Recalls on the left axis, the KL of W_F on the right one."""
+    draw_recalls(ax, records)
+    ax.set(xlabel="training step", ylabel="recall", title="Memories and W_F")
+    right = ax.twinx()
+    seed_curves(right, records, "kl.W_F", CYCLE[4], "W_F (right axis)")
+    right.set(ylabel="KL(π_b ‖ W_F) in nats", ylim=(0, 2.5))
+    right.spines["right"].set_visible(True)
+    right.grid(visible=False)
+    named = [line for side in (ax, right) for line in side.get_legend_handles_labels()[0]]
+    fig.legend(handles=named, loc="outside lower left", ncols=len(named))
+
+
+def _shares(ax: Axes, records: Sequence[Record]) -> None:
+    """How much each part adds to the lead of the right answer, in context and at global positions; one dot per seed."""
+    y = np.arange(len(PARTS))[::-1]
+    for i, (group, words) in enumerate({"in_context": "in context", "global": "global"}.items()):
+        found = np.array([[record.last(f"attribution.{group}.{part}") for part in PARTS] for record in records])
+        at = y - 0.36 * (i - 0.5)
+        ax.barh(at, found.mean(axis=0), height=0.34, color=CYCLE[i], alpha=0.4, label=words)
+        for values in found:
+            ax.plot(values, at, "o", ms=3, color=CYCLE[i])
+    ax.set_yticks(y, list(PARTS.values()))
+    ax.set(xlabel="logit of the right answer above the mean (nats)", title="Where right answers come from")
+    ax.axvline(0, color=MUTED, lw=0.8)
+    ax.grid(visible=False)
+    ax.grid(axis="x")
+    ax.legend(loc="upper right")
+
+
+@house_style()
+def dimension_figure(fixed: Runs, tuned: Runs, tuning: Mapping[int, Mapping[float, float]]) -> Figure:
+    """Recall of W_O2 over steps for each width, at the fixed rate and at the tuned ones; and how these were tuned."""
+    left, middle, right = panels(12.6, 4, 1, 3, width_ratios=(1.2, 1.2, 1))
+    _recalls_of_output(left, {f"d={d}": records for d, records in fixed.items()})
+    _recalls_of_output(middle, {f"d={d}, rate {_rate(records):g}": records for d, records in tuned.items()})
+    left.set_title(f"Fixed rate {_rate(next(iter(fixed.values()))):g}")
+    middle.set_title("Rate tuned for each width")
+    _rates(right, tuning)
+    return finished(left, middle, fontsize=8)
+
+
+def _recalls_of_output(ax: Axes, runs: Mapping[str, Sequence[Record]]) -> None:
+    for i, (name, records) in enumerate(runs.items()):
+        seed_curves(ax, records, "recall.W_O2", f"C{i}", name)
+    specs = [records[0].train for records in runs.values()]
+    ax.axhline(LEVEL, color=MUTED, ls="--", lw=1, label=f"recall {LEVEL}")
+    _chance(ax, specs[0].task.N)
+    ax.set(xlabel="training step", ylabel="recall of W_O2", xlim=(0, max(s.steps for s in specs)), ylim=(0, 1.02))
+
+
+def _rate(records: Sequence[Record]) -> float:
+    return records[0].train.plan.optimiser.lr
+
+
+def _rates(ax: Axes, tuning: Mapping[int, Mapping[float, float]]) -> None:
+    for i, (d, means) in enumerate(tuning.items()):
+        rates, values = list(means), list(means.values())
+        best = int(np.argmax(values))
+        ax.plot(rates, values, "o-", ms=4, lw=1.4, color=f"C{i}", label=f"d={d}")
+        ax.plot(rates[best], values[best], "o", ms=10, mfc="none", mec=f"C{i}", mew=1.4)
+    ax.set(xlabel="learning rate", ylabel="mean recall over the run", ylim=(0, 1.02))
+    ax.set_title("Tuning on other seeds (ring: chosen)")
+    log_sizes(ax, next(iter(tuning.values())))
+
+
+@house_style()
+def one_step_figure(recalls: Mapping[int, BySize], unseen: BySize) -> Figure:
+    """R1 against the number of batches for each width, and against the width for some numbers of batches."""
+    left, right = panels(10.4, 4.2, 1, 2, sharey=True)
+    batches = list(next(iter(recalls.values())))
+    for i, (d, by_batches) in enumerate(recalls.items()):
+        _over_seeds(left, by_batches, f"C{i}", f"d={d}")
+    N = Bigram().N  # the law of Fig. 9 draws from the bundled text
+    seen = [1 - np.mean(unseen[n]) / N for n in batches]
+    left.plot(batches, seen, color=MUTED, ls="--", lw=1.2, label="tokens seen as an answer")
+    for i, n in enumerate(batches[:: max(1, len(batches) // 3)]):
+        _over_seeds(right, {d: recalls[d][n] for d in recalls}, f"C{i}", f"{n} batch{'es' if n > 1 else ''}")
+    left.set(xlabel="batches of 32 sequences of 256 tokens (8192 each)", ylabel="one-step recall R1", title="More data")
+    right.set(xlabel="width d", title="Wider", ylim=(0, 1.02))
+    for ax, sizes in ((left, batches), (right, recalls)):
+        log_sizes(ax, sizes)
+        _chance(ax, N)
+    return finished(left, right)
+
+
+def _over_seeds(ax: Axes, by_size: BySize, colour: str, label: str) -> None:
+    curves = [(list(by_size), seed) for seed in zip(*by_size.values(), strict=True)]
+    lines_and_mean(ax, curves, colour, label, marker="o", ms=4)
+
+
+def _chance(ax: Axes, N: int) -> None:
+    ax.axhline(1 / N, **REFERENCE, label=f"chance, 1/{N}")

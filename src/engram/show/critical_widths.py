@@ -4,13 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from engram.records.files import Row
-from engram.show.grids import SHADES
-from engram.show.style import INK, house_style
+from engram.show.panels import SHADES, BySize, dots_and_mean, draw_grid, finished, log_sizes, panels
+from engram.show.style import INK, THEORY, house_style
 
-BySize = Mapping[int, Sequence[float]]
+Size = tuple[int, int]
+RowsByKind = Mapping[str, Sequence[Sequence[Row]]]  # of every seed
+Cells = Mapping[Size, Sequence[Mapping[str, float]]]  # rows over seeds
+MEMORIES = {"W_O2": "recall.W_O2", "W_K2": "recall.W_K2", "W_K1, t < T": "recall.W_K1.t<T", "answers": "accuracy"}
 ASKED = {"label": "To answer right", "mark": "To attend to the mark"}
 
 
@@ -19,15 +24,14 @@ def critical_widths(
     found: Mapping[tuple[str, str], BySize],
     slopes: Mapping[tuple[str, str], float],
     N: int,
-    cells: Mapping[tuple[int, int], Mapping[str, float]],
+    cells: Mapping[Size, Mapping[str, float]],
     law: Mapping[int, float],
 ) -> Figure:
     """Above, critical widths against the vocabulary; below, what is learned over length and width."""
-    fig = Figure(figsize=(10.4, 8.2))
-    above, below = fig.subplots(2, 2)
+    above, below = panels(10.4, 8.2, 2, 2)
     for ax, asked in zip(above, ASKED, strict=True):
         for i, kind in enumerate(kind for kind, what in found if what == asked):
-            _points(ax, found[kind, asked], f"C{i}", f"{kind}: slope {slopes[kind, asked]:.2f}")
+            dots_and_mean(ax, found[kind, asked], i, f"{kind}: slope {slopes[kind, asked]:.2f}")
         _slope_guides(ax, found["T = 4", asked])
         _log_axes(ax, sorted({N for sizes in found.values() for N in sizes}), "tokens N", ASKED[asked])
     for ax, asked in zip(below, ASKED, strict=True):
@@ -35,15 +39,10 @@ def critical_widths(
         limits = ax.get_ylim()
         ax.plot(list(law), list(law.values()), color="#D55E00", ls="--", lw=1.6, label="attention, by theory (κ = 4)")
         ax.set(ylim=limits, title=f"{ASKED[asked]}, N = {N} (white: 0.9)")
-        ax.legend(fontsize=8.5, loc="upper left", labelcolor=INK, frameon=True)
+        ax.legend(loc="upper left", labelcolor=INK, frameon=True)
+    fig = above[0].figure
     fig.colorbar(below[-1].collections[0], ax=below, label="share of fresh sequences, mean over codebooks", shrink=0.8)
     return fig
-
-
-def _points(ax: Axes, by_size: BySize, colour: str, label: str) -> None:
-    """Every seed, and a line through the geometric means."""
-    ax.plot(*np.array([(N, d) for N, seeds in by_size.items() for d in seeds]).T, "o", ms=3.5, alpha=0.35, color=colour)
-    ax.plot(list(by_size), [float(np.exp(np.mean(np.log(d)))) for d in by_size.values()], color=colour, label=label)
 
 
 def _slope_guides(ax: Axes, reference: BySize) -> None:
@@ -55,47 +54,40 @@ def _slope_guides(ax: Axes, reference: BySize) -> None:
 
 
 def _log_axes(ax: Axes, ticks: Sequence[int], xlabel: str, title: str) -> None:
-    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="critical width d", title=title)
-    ax.set_xticks(ticks, [str(tick) for tick in ticks])
-    ax.minorticks_off()
-    ax.grid(axis="y")
-    ax.legend(fontsize=8.5)
+    ax.set(yscale="log", xlabel=xlabel, ylabel="critical width d", title=title)
+    log_sizes(ax, ticks)
+    ax.legend()
 
 
-def _phases(ax: Axes, cells: Mapping[tuple[int, int], float]) -> None:
+def _phases(ax: Axes, cells: Mapping[Size, float]) -> None:
     """Both axes to scale; the line is where the share passes 0.9."""
     lengths, widths = sorted({T for T, _ in cells}), sorted({d for _, d in cells})
     values = np.array([[cells[T, d] for T in lengths] for d in widths])
     ax.pcolormesh(lengths, widths, values, vmin=0, vmax=1, cmap=SHADES, shading="nearest")
     if values.min() < 0.9 < values.max():
         ax.contour(lengths, widths, values, levels=[0.9], colors="w", linewidths=1.4)
-    ax.set(xscale="log", yscale="log", xlabel="length T", ylabel="width d")
-    ax.set_xticks(lengths, [str(T) for T in lengths])
+    ax.set(yscale="log", xlabel="length T", ylabel="width d")
+    log_sizes(ax, lengths)
     ax.set_yticks(widths[::2], [str(d) for d in widths[::2]])
     ax.minorticks_off()
+    ax.grid(visible=False)
 
 
 @house_style()
-def widths_along(
-    measured: Mapping[str, BySize],
-    theory: Mapping[str, Sequence[float]],
-    control: BySize,
-    direct: Mapping[str, Sequence[Sequence[Row]]],
-) -> Figure:
+def widths_along(measured: Mapping[str, BySize], theory: BySize, control: BySize, direct: RowsByKind) -> Figure:
     """Signal and noise over their laws; and the width at which the mark is found, along each size, with the law."""
-    fig = Figure(figsize=(14.4, 4))
-    first, *axes = fig.subplots(1, 1 + len(measured), width_ratios=(1.1, 1, 1, 1))
+    first, *axes = panels(14.4, 4, 1, 1 + len(measured), width_ratios=(1.1, 1, 1, 1))
     _over_laws(first, direct)
     for ax, (title, by_size) in zip(axes, measured.items(), strict=True):
-        _points(ax, by_size, "C0", "measured")
-        ax.plot(list(by_size), theory[title], color=INK, ls="--", lw=1.1, label="law, κ = 4")
+        dots_and_mean(ax, by_size, 0, "measured")
+        ax.plot(list(by_size), theory[title], **THEORY, label="law, κ = 4")
         if ax is axes[-1]:
-            _points(ax, control, "C1", "equal label counts")
+            dots_and_mean(ax, control, 1, "equal label counts")
         _log_axes(ax, list(by_size), title, f"Along {title}")
-    return fig
+    return finished(first)
 
 
-def _over_laws(ax: Axes, direct: Mapping[str, Sequence[Sequence[Row]]]) -> None:
+def _over_laws(ax: Axes, direct: RowsByKind) -> None:
     looks = {"drawn": ("-", "label counts as drawn"), "equal": (":", "equal label counts")}
     for kind, runs in direct.items():
         widths = [row["d"] for row in runs[0]]
@@ -103,6 +95,26 @@ def _over_laws(ax: Axes, direct: Mapping[str, Sequence[Sequence[Row]]]) -> None:
         for i, column in enumerate(("signal", "noise")):
             means = np.mean([[row[column] for row in rows] for rows in runs], axis=0)
             ax.plot(widths, means, style, marker="o", ms=3.5, color=f"C{2 + i}", label=f"{column}, {name}")
-    ax.axhline(1, color=INK, ls="--", lw=1.1)
+    ax.axhline(1, **THEORY)
     ax.set(xscale="log", xlabel="width d", ylabel="in w, over its law", ylim=(0, None), title="Signal and noise")
-    ax.legend(fontsize=8)
+
+
+def _means(cells: Cells, column: str) -> dict[Size, float]:
+    return {size: float(np.mean([row[column] for row in rows])) for size, rows in cells.items()}
+
+
+@house_style()
+def recall_maps(widths: Cells, lengths: Mapping[str, Cells]) -> Figure:
+    """Above, recall of each memory over width and samples; below, what step 2 wrote over tokens and length."""
+    above, below = panels(13.2, 6.6, 2, 4)
+    for ax, (title, column) in zip(above, MEMORIES.items(), strict=True):
+        draw_grid(ax, _means(widths, column), "width d", "sequences n")
+        ax.set_title(title)
+    shown = [(kind, column) for kind in lengths for column in ("positive.W_K2", "recall.W_K2")]
+    for ax, (kind, column) in zip(below, shown, strict=True):
+        draw_grid(ax, _means(lengths[kind], column), "tokens N", "length T")
+        ax.set_title(f"{'W_K2 recalled' if 'recall' in column else 'positive diagonal of W_K2'}\n{kind}", fontsize=9)
+    fig = above[0].figure
+    shades = ScalarMappable(Normalize(0, 1), SHADES)
+    fig.colorbar(shades, ax=fig.axes, label="share, mean over seeds", shrink=0.6, pad=0.01)
+    return fig

@@ -1,7 +1,6 @@
 """Curves over training: losses, accuracies and the recall of each memory."""
 
 from collections.abc import Sequence
-from functools import reduce
 from textwrap import fill
 
 import numpy as np
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 from engram.claims.readings import birth
 from engram.probes.columns import axis, column, memories
 from engram.records import Record
+from engram.show.panels import dots, finished, lines_and_mean, panels
 from engram.show.style import COLOURS, INK, MUTED, house_style
 from engram.specs import Train
 
@@ -18,25 +18,20 @@ from engram.specs import Train
 @house_style()
 def birth_curves(records: Sequence[Record]) -> Figure:
     """Accuracy and the recall of each memory over steps; one thin line a seed, the mean thick."""
-    fig = Figure(figsize=(7.2, 5.8))
-    top, bottom = fig.subplots(2, 1, sharex=True, height_ratios=(1, 1.25))
+    top, bottom = panels(7.2, 5.8, 2, sharex=True, height_ratios=(1, 1.25))
     spec = records[0].train
     seed_curves(top, records, "accuracy.in_context", INK, "in-context accuracy")
     top.axhline(1 / spec.task.N, color=MUTED, ls=":", lw=1)
     guess = f"a guess among {spec.task.N} tokens: {1 / spec.task.N:.3f}"
     top.text(spec.steps, 1 / spec.task.N + 0.02, guess, color=MUTED, fontsize=8, ha="right")
-    top.set(ylabel="accuracy", ylim=(0, 1.02), title="Prediction in context")
+    top.set(ylabel="accuracy", ylim=(0, 1.02), xlim=(0, spec.steps), title="Prediction in context")
     for i, memory in enumerate(memories(records[0].columns)):
         colour = COLOURS.get(memory.name, f"C{i}")
         seed_curves(bottom, records, memory.name, colour, memory.title)
         _mark_birth((top, bottom), records, memory.name, colour)
     bottom.set(xlabel="training step", ylabel="recall", ylim=(0, 1.02), title="Memories")
-    bottom.legend(fontsize=9)
-    for ax in (top, bottom):
-        ax.grid(axis="y")
-        ax.set_xlim(0, spec.steps)
-    headline(fig, f"Birth of an induction head: {describe(records)}; dashed: born (recall above 0.5)")
-    return fig
+    text = f"Birth of an induction head: {describe(records)}; dashed: born (recall above 0.5)"
+    return headline(finished(bottom), text)
 
 
 @house_style()
@@ -44,17 +39,13 @@ def curves(records: Sequence[Record], names: Sequence[str] | None = None) -> Fig
     """Columns that were measured over steps, all unless some are named, by what they are: losses, accuracies, …"""
     measured = [column(name) for name in over_steps(records[0]) if names is None or name in names]
     groups = sorted({c.group for c in measured})
-    fig = Figure(figsize=(7.2, 2.3 * len(groups)))
-    axes = fig.subplots(len(groups), 1, sharex=True, squeeze=False)
-    for ax, group in zip(axes[:, 0], groups, strict=True):
+    axes = panels(7.2, 2.3 * len(groups), len(groups), sharex=True, squeeze=False)[:, 0]
+    for ax, group in zip(axes, groups, strict=True):
         for i, c in enumerate(c for c in measured if c.group == group):
             seed_curves(ax, records, c.name, COLOURS.get(c.name, f"C{i}"), c.title)
         ax.set_ylabel(axis(group))
-        ax.grid(axis="y")
-        ax.legend(fontsize=8)
-    axes[-1, 0].set_xlabel("training step")
-    headline(fig, describe(records))
-    return fig
+    axes[-1].set_xlabel("training step")
+    return headline(finished(*axes), describe(records))
 
 
 def over_steps(record: Record) -> list[str]:
@@ -69,27 +60,18 @@ def levels_by_size(
     series: dict[str, dict[int, list[float]]], lines: dict[str, float], xlabel: str, ylabel: str
 ) -> Figure:
     """Measured levels against a size, one dot a seed; reference levels as dashed lines."""
-    fig = Figure(figsize=(6, 3.6))
-    ax = fig.subplots()
+    ax = panels(6, 3.6)
     for i, (name, by_size) in enumerate(series.items()):
-        x = [size + 0.12 * (i - 0.5) for size, values in by_size.items() for _ in values]
-        ax.plot(x, [value for values in by_size.values() for value in values], "o", ms=5, alpha=0.7, label=name)
+        dots(ax, {size + 0.12 * (i - 0.5): values for size, values in by_size.items()}, i, name)
     for name, value in lines.items():
         ax.axhline(value, color=MUTED, ls="--", lw=1, label=f"{name} ({value:.4f})")
     ax.set(xlabel=xlabel, ylabel=ylabel, xticks=sorted({size for by_size in series.values() for size in by_size}))
-    ax.grid(axis="y")
-    ax.legend(fontsize=9)
-    return fig
+    return finished(ax)
 
 
 def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, label: str, ls: str = "-") -> None:
-    """Each seed as a faint line and their mean as a strong one."""
-    measured = [record.curve(column) for record in records]
-    for steps, values in measured if len(records) > 1 else []:
-        ax.plot(steps, values, color=colour, lw=0.7, alpha=0.3, ls=ls)
-    shared = reduce(np.intersect1d, [steps for steps, _ in measured])
-    mean = np.mean([values[np.isin(steps, shared)] for steps, values in measured], axis=0)
-    ax.plot(shared, mean, color=colour, lw=1.8, label=label, ls=ls)
+    """A column over steps: each seed as a faint line and their mean as a strong one."""
+    lines_and_mean(ax, [record.curve(column) for record in records], colour, label, ls)
 
 
 def describe(records: Sequence[Record]) -> str:
@@ -121,6 +103,7 @@ def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], memory: str, co
     axes[-1].annotate(f"{step:.0f}", (step, 0.02), (2, 0), textcoords="offset points", fontsize=8, color=colour)
 
 
-def headline(fig: Figure, text: str) -> None:
-    """A line above the figure, or as many as its width requires."""
+def headline(fig: Figure, text: str) -> Figure:
+    """The figure with a line above it, or as many as its width requires."""
     fig.suptitle(fill(text, int(13 * fig.get_figwidth())), fontsize=9.5, color=MUTED, x=0.01, ha="left")
+    return fig

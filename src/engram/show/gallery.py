@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from engram.models.memories import two_layers
 from engram.probes.probe import Probe
 from engram.records import Record
-from engram.show.attention import attention_maps
 from engram.show.curves import birth_curves, curves, over_steps
 from engram.show.memories import memory_maps
+from engram.show.transformers import attention_maps
 from engram.specs import Train
 
 NAMES = ("curves", "memories", "attention")  # of a training with two layers of attention, in this order

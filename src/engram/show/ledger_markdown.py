@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engram.show.claims import STATES, by_paper, claim_state, remarks, tally
-from engram.show.tables import number, span
+from engram.show.tables import in_words, number, span
 
 HEAD = """# Ledger
 
@@ -68,10 +68,7 @@ def _disagreement(claim: dict[str, Any]) -> str:
 
 def _measures(parts: Sequence[dict[str, Any]]) -> str:
     head = ["what is measured", "band", "measured", "95 % interval", "n", "verdict"]
-    rows = [
-        [m["name"], span(m["predicted"]), number(m["measured"]), span(m["interval"]), str(m["n"]), m["verdict"]]
-        for m in parts
-    ]
+    rows = [[part["name"], *in_words(part), part["verdict"]] for part in parts]
     return _table(head, [list(map(_plain, row)) for row in rows])
 
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from html import escape
-from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
 from engram.show.claims import by_paper, claim_state, remarks, tally
-from engram.show.tables import number, span
+from engram.show.html import document, table, text_of
+from engram.show.tables import in_words
 
-SHOW = files("engram") / "show"
-STYLE = "".join((SHOW / name).read_text(encoding="utf-8") for name in ("report.css", "ledger.css"))
-SCRIPT = (SHOW / "ledger.js").read_text(encoding="utf-8")
+STYLE, SCRIPT = text_of("report.css", "ledger.css"), text_of("ledger.js")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 MARKS = {  # a shape for each state, so that none hangs on its colour
     "agrees": '<circle cx="8" cy="8" r="7"/><path class="cut" d="M4.7 8.3 7 10.6l4.4-4.9"/>',
@@ -26,15 +24,13 @@ WIDTH = 150.0  # of a drawn measure
 def page(claims: Sequence[dict[str, Any]], records: str = "records", command: str = "engram ledger --html FILE") -> str:
     """The ledger of these claims, as `Entry.to_json` gives them; the foot says which records and which command."""
     sprite = "".join(f'<symbol id="mark-{name}" viewBox="0 0 16 16">{shape}</symbol>' for name, shape in MARKS.items())
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Engram: ledger</title>\n<style>\n{STYLE}</style></head>\n"
-        f'<body><svg class="sprite" aria-hidden="true">{sprite}</svg>\n<main>\n{_head(claims)}{_filters(claims)}'
-        f"{''.join(_group(paper, inside) for paper, inside in by_paper(claims).items())}"
-        f"{_foot(records, command)}</main>\n<script>\n{SCRIPT}</script></body></html>\n"
+    groups = "".join(_group(paper, inside) for paper, inside in by_paper(claims).items())
+    inside = f"{_head(claims)}{_filters(claims)}{groups}{_foot(records, command)}"
+    body = (
+        f'<svg class="sprite" aria-hidden="true">{sprite}</svg>\n<main>\n{inside}</main>\n<script>\n{SCRIPT}</script>'
     )
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+    return document("Engram: ledger", STYLE, body, meta)
 
 
 def _head(claims: Sequence[dict[str, Any]]) -> str:
@@ -109,15 +105,10 @@ def _meta(claim: dict[str, Any]) -> str:
 
 def _measures(parts: Sequence[dict[str, Any]]) -> str:
     head = ("what is measured", "", "predicted", "measured", "95 % interval", "n", "verdict")
-    rows = []
-    for part in parts:
-        numbers = (span(part["predicted"]), number(part["measured"]), span(part["interval"]), str(part["n"]))
-        cells = [escape(part["name"]), plot(part), *map(escape, numbers), _verdict(part["verdict"])]
-        rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n")
-    titles = "".join(f'<th scope="col">{title}</th>' if title else "<td></td>" for title in head)
-    return (
-        f'<div class="scroll"><table><thead><tr>{titles}</tr></thead><tbody>\n{"".join(rows)}</tbody></table></div>\n'
-    )
+    rows = [
+        [escape(part["name"]), plot(part), *map(escape, in_words(part)), _verdict(part["verdict"])] for part in parts
+    ]
+    return table(head, rows)
 
 
 def _origin(claim: dict[str, Any]) -> str:

@@ -10,35 +10,29 @@ from matplotlib.figure import Figure
 from engram.claims import Measure
 from engram.records import Record
 from engram.records.files import Row
-from engram.show.style import INK, MUTED, house_style
+from engram.show.gradient_steps import error_bars
+from engram.show.panels import BySize, dots, finished, lines, listed, log_sizes, panels
+from engram.show.style import INK, MUTED, REFERENCE, THEORY, house_style
 from engram.theory.capacity import low_rank_margin_variance, margin_variance
 from engram.theory.margins import slides_bound
 
-THEORY = {"color": INK, "ls": "--", "lw": 1.2}
 NORMS = {"W0 u": "‖W0 u‖", "ΔW u": "‖ΔW u‖", "relative": "‖ΔW‖/‖W0‖ (Frobenius)"}
 
 
 @house_style()
-def law_ratios(
-    ratios: Mapping[str, Measure], variances: Mapping[int, Sequence[float]], errors: Mapping[str, Measure]
-) -> Figure:
+def law_ratios(ratios: Mapping[str, Measure], variances: BySize, errors: Mapping[str, Measure]) -> Figure:
     """Overlaps over their laws with band; the variance of x·Wx beside two formulas; errors of closed forms."""
-    fig = Figure(figsize=(12.6, 0.3 * len(ratios) + 1.6))
-    left, middle, right = fig.subplots(1, 3, width_ratios=(1.2, 1, 1))
+    left, middle, right = panels(12.6, 0.3 * len(ratios) + 1.6, 1, 3, width_ratios=(1.2, 1, 1))
     for y, measure in enumerate(ratios.values()):
         _interval(left, measure, y)
     left.axvline(1, **THEORY)
     left.set_yticks(range(len(ratios)), list(ratios))
     left.set(xlabel="measured / law (bars: 95 %, grey: band)", title="Variances of overlaps", xlim=(0.95, 1.05))
+    listed(left)
     _counted_pairs(middle, variances)
-    right.barh(list(errors), [abs(m.measured) for m in errors.values()], color="C2", height=0.5)
-    right.axvline(1e-10, **THEORY)
-    right.text(2e-10, 0, "tolerance", fontsize=8.5, rotation=90, va="center")
-    right.set(xscale="log", xlim=(1e-18, 1e-8), xlabel="largest error of any entry", title="Gradients against autograd")
-    for ax in (left, right):
-        ax.invert_yaxis()
-        ax.grid(axis="x")
-    return fig
+    error_bars(right, {name: measure.measured for name, measure in errors.items()}, height=0.5)
+    right.set(xlabel="largest error of any entry", title="Gradients against autograd")
+    return finished(middle)
 
 
 def _interval(ax: Axes, measure: Measure, y: int) -> None:
@@ -48,29 +42,24 @@ def _interval(ax: Axes, measure: Measure, y: int) -> None:
     ax.plot(measure.measured, y, "o", color="C0", ms=5)
 
 
-def _counted_pairs(ax: Axes, variances: Mapping[int, Sequence[float]]) -> None:
+def _counted_pairs(ax: Axes, variances: BySize) -> None:
     """d · Var x·Wx, which tends to 1, and to 1/2 by the paper's count of pairs."""
     widths = np.geomspace(min(variances) / 1.4, max(variances) * 1.4, 50)
-    points = [(d, d * value) for d, values in variances.items() for value in values]
-    ax.plot(*zip(*points, strict=True), "o", ms=5, alpha=0.7, label="measured")
+    dots(ax, [(d, d * value) for d, values in variances.items() for value in values], 0, "measured")
     ax.plot(widths, (widths + 2) / widths, **THEORY, label="d(d−1) pairs: (d+2)/d")
     ax.plot(widths, (widths + 5) / (2 * widths), color="C1", ls=":", lw=1.4, label="as printed, d(d−1)/2 pairs")
-    ax.set(xscale="log", xlabel="width d", ylabel="d · variance of x·Wx", title="Erratum: pairs i ≠ j", ylim=(0, 1.6))
-    _plain_ticks(ax, list(variances))
-    ax.grid(axis="y")
-    ax.legend(fontsize=8.5)
+    ax.set(xlabel="width d", ylabel="d · variance of x·Wx", title="Erratum: pairs i ≠ j", ylim=(0, 1.6))
+    log_sizes(ax, variances)
 
 
 @house_style()
 def scores_by_position(records: Sequence[Record]) -> Figure:
     """Right scores and the largest wrong one at each position after one step, in units of η/N; one line per seed."""
-    fig = Figure(figsize=(7.2, 4))
-    ax = fig.subplots()
+    ax = panels(7.2, 4)
     columns = {"right.mean": "right, mean", "right.least": "right, least", "wrong.most": "wrong, largest"}
     for i, (column, label) in enumerate(columns.items()):
-        for seed, record in enumerate(records):
-            t, values = range(1, len(record.rows) + 1), record.column(column)
-            ax.plot(t, values, color=f"C{i}", lw=1, alpha=0.7, marker=".", label=label if seed == 0 else None)
+        curves = [(range(1, len(record.rows) + 1), record.column(column)) for record in records]
+        lines(ax, curves, label, color=f"C{i}", lw=1, alpha=0.7, marker=".")
     sizes = records[0].check.sizes
     N = sizes["N"]
     for value, name in ((1 - 1 / N, "1 − 1/N"), (-1 / N, "−1/N")):
@@ -78,155 +67,113 @@ def scores_by_position(records: Sequence[Record]) -> Figure:
         ax.annotate(name, (1.01, value), xycoords=("axes fraction", "data"), va="center", fontsize=8.5)
     shape = ", ".join(f"{name}={size}" for name, size in sizes.items())
     ax.set(xlabel="position t", ylabel="score of k for e_y + p_t, times N/η", title=f"One step, noisy inputs: {shape}")
-    ax.grid(axis="y")
-    ax.legend(fontsize=9, loc="center left")
-    return fig
+    return finished(ax, loc="center left")
 
 
 @house_style()
-def margin_spread(
-    full: Mapping[tuple[int, int], Sequence[float]], low_rank: Mapping[int, Sequence[float]], d_low: int, N_low: int
-) -> Figure:
+def margin_spread(full: BySize, low_rank: BySize, d_low: int, N_low: int) -> Figure:
     """Variance of the margin over seeds: against N/d² for each d, and against the rank."""
-    fig = Figure(figsize=(10.4, 4.2))
-    left, right = fig.subplots(1, 2)
-    widths = sorted({d for d, _ in full})
-    for i, d in enumerate(widths):
-        points = [(N / d**2, value) for (width, N), values in full.items() if width == d for value in values]
-        left.plot(*zip(*points, strict=True), "o", color=f"C{i}", ms=5, alpha=0.7, label=f"measured, d={d}")
-        x = np.geomspace(0.004, 0.12, 50)
+    left, right = panels(10.4, 4.2, 1, 2)
+    x = np.geomspace(0.004, 0.12, 50)
+    for i, d in enumerate(sorted({d for d, _ in full})):
+        dots(left, {N / d**2: values for (width, N), values in full.items() if width == d}, i, f"measured, d={d}")
         left.plot(x, [margin_variance(a * d**2, d) for a in x], color=f"C{i}", ls="--", lw=1.1)
         left.plot(x, [2 * slides_bound(a * d**2, d) for a in x], color=f"C{i}", ls=":", lw=1.1)
     left.plot([], [], **THEORY, label="2/d + (2N−3)/d²")
     left.plot([], [], color=INK, ls=":", lw=1.1, label="sum of the slides' bounds on two scores")
     left.set(xscale="log", yscale="log", xlabel="load N/d²", ylabel="variance of the margin", title="Hebbian memory")
+    left.grid(axis="x")
     _ranks(right, low_rank, d_low, N_low)
-    for ax in (left, right):
-        ax.grid()
-        ax.legend(fontsize=8)
-    return fig
+    return finished(left, right)
 
 
-def _ranks(ax: Axes, low_rank: Mapping[int, Sequence[float]], d: int, N: int) -> None:
-    points = [(m, value) for m, values in low_rank.items() for value in values]
+def _ranks(ax: Axes, low_rank: BySize, d: int, N: int) -> None:
     m = np.geomspace(min(low_rank), max(low_rank), 50)
-    ax.plot(*zip(*points, strict=True), "o", ms=5, alpha=0.7, label="measured")
+    dots(ax, low_rank, 0, "measured")
     ax.plot(m, [low_rank_margin_variance(N, d, x) for x in m], **THEORY, label="exact law")
-    ax.plot(m, 2 / d + 2 * N / d * (1 / m + 1 / d), color=MUTED, ls=":", lw=1.3, label="leading terms for N ≫ d")
+    ax.plot(m, 2 / d + 2 * N / d * (1 / m + 1 / d), **REFERENCE, label="leading terms for N ≫ d")
     ax.axhline(margin_variance(N, d), color=MUTED, lw=0.9)
     ax.text(m[0], margin_variance(N, d), "full rank", va="bottom", fontsize=8, color=MUTED)
-    ax.set(xscale="log", yscale="log", xlabel="rank m", title=f"W = A Bᵀ, d={d}, N={N}")
+    ax.set(yscale="log", xlabel="rank m", title=f"W = A Bᵀ, d={d}, N={N}")
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter("{x:g}")
-    _plain_ticks(ax, list(low_rank))
+    log_sizes(ax, low_rank)
 
 
 @house_style()
 def bits_per_weight(by_load: Mapping[float, Sequence[Record]]) -> Figure:
     """Left: recall against bits per weight for each d, at the larger load. Right: sufficient and worst-case bits."""
-    fig = Figure(figsize=(10.4, 4))
-    left, right = fig.subplots(1, 2)
+    left, right = panels(10.4, 4, 1, 2)
     load, records = max(by_load.items())
     bits = [int(name.partition(".")[2]) for name in records[0].columns if name.startswith("recall.")]
     for i, at in enumerate(zip(*(r.rows for r in records), strict=True)):
         mean = [np.mean([row[f"recall.{b}"] for row in at]) for b in bits]
         left.plot(bits, mean, "o-", ms=4, color=f"C{i % 7}", label=f"d={at[0]['d']:.0f}, N={at[0]['N']:.0f}")
     left.axhline(0.99, **THEORY)
-    left.set(
-        xlabel="bits per weight", ylabel="recall", title=f"Hebbian matrix, N = {load} d², rounded", ylim=(0.96, 1.002)
-    )
+    left.set(xlabel="bits per weight", ylabel="recall", ylim=(0.96, 1.002))
+    left.set_title(f"Hebbian matrix, N = {load} d², rounded")
     series = {f"enough for 99 %, N = {load} d²": (found, "sufficient") for load, found in by_load.items()}
     series["no margin moves by 1/2, whatever the data"] = (records, "certified")
     for i, (name, (found, column)) in enumerate(series.items()):
-        points = [(row["d"], row[column]) for record in found for row in record.rows]
-        right.plot(*zip(*points, strict=True), "os^"[i], color=f"C{i}", ms=5, alpha=0.6, label=name)
+        dots(right, [(row["d"], row[column]) for record in found for row in record.rows], i, name)
     d = records[0].column("d").tolist()
     right.plot(d, np.log2(d), **THEORY, label="log2 d")
-    right.set(
-        xscale="log", xlabel="width d", ylabel="bits per weight", title="Bits that a weight needs", ylim=(0, None)
-    )
-    _plain_ticks(right, d)
-    for ax in (left, right):
-        ax.grid()
-        ax.legend(fontsize=8.5)
-    return fig
+    right.set(xlabel="width d", ylabel="bits per weight", title="Bits that a weight needs", ylim=(0, None))
+    log_sizes(right, d)
+    return finished(left, right)
 
 
 @house_style()
 def bound_figure(tails: Mapping[float, Sequence[Row]], memories: Mapping[str, Sequence[Record]]) -> Figure:
     """Left: least loss against bits for power laws. Right: bits stored per bit used, by bits per weight."""
-    fig = Figure(figsize=(10.4, 4.2))
-    left, right = fig.subplots(1, 2)
+    left, right = panels(10.4, 4.2, 1, 2)
     for i, (alpha, rows) in enumerate(tails.items()):
         B, bound = np.array([[row["bits"], row["bound"]] for row in rows]).T
         left.plot(B, [row["top-k"] for row in rows], "o", color=f"C{i}", ms=5, label=f"top-k encoder, α={alpha}")
         left.plot(B, bound, color=f"C{i}", lw=1, alpha=0.6, label="bound")
         left.plot(B, bound[0] * (B / B[0]) ** (1 - alpha), **THEORY, label="∝ B^(1−α)" if i == 0 else None)
-    left.set(
-        xscale="log", yscale="log", xlabel="bits B", ylabel="least loss (nats)", title="Power law p ∝ x^−α, M=1024"
-    )
+    left.set(xscale="log", yscale="log", xlabel="bits B", ylabel="least loss (nats)")
+    left.set_title("Power law p ∝ x^−α, M=1024")
     for i, (name, records) in enumerate(memories.items()):
         points = [(np.log2(row["levels"]), row["ratio"]) for record in records for row in record.rows]
-        right.plot(*zip(*points, strict=True), "os"[i], color=f"C{i}", ms=5, alpha=0.7, label=f"{name} matrix")
+        dots(right, points, i, f"{name} matrix")
     right.axhline(1, **THEORY, label="no memory can do better")
-    right.set(
-        xlabel="bits per weight",
-        ylabel="bits stored / bits used",
-        title="At 99 % recall",
-        yscale="log",
-        ylim=(0.01, 1.5),
-    )
-    for ax in (left, right):
-        ax.grid()
-        ax.legend(fontsize=8.5)
-    return fig
+    right.set(xlabel="bits per weight", ylabel="bits stored / bits used", yscale="log", ylim=(0.01, 1.5))
+    right.set_title("At 99 % recall")
+    return finished(left, right)
 
 
 @house_style()
 def shapes_figure(
-    factors: Mapping[int, Sequence[float]],
-    law: Callable[[float], float],
-    accuracies: Mapping[str, Sequence[float]],
-    updates: Sequence[Record],
+    factors: BySize, law: Callable[[float], float], accuracies: BySize, updates: Sequence[Record]
 ) -> Figure:
     """Noise of a factorised memory by rank, accuracies on pairs and sets, norms of maximal updates by width."""
-    fig = Figure(figsize=(13.4, 4))
-    left, middle, right = fig.subplots(1, 3, width_ratios=(1, 1.1, 1))
-    points = [(m, value) for m, values in factors.items() for value in values]
-    left.plot(*zip(*points, strict=True), "o", ms=5, alpha=0.7, label="measured")
+    left, middle, right = panels(13.4, 4, 1, 3, width_ratios=(1, 1.1, 1))
     m = np.geomspace(min(factors), max(factors), 50)
+    dots(left, factors, 0, "measured")
     left.plot(m, [law(x) for x in m], **THEORY, label="derived")
-    left.plot(m, m**-0.5, color=MUTED, ls=":", lw=1.3, label="√(1/d')")
-    left.set(xscale="log", xlabel="inner width d'", ylabel="deviation of wrong scores", title="W = (d/2d') UV")
-    _plain_ticks(left, list(factors))
+    left.plot(m, m**-0.5, **REFERENCE, label="√(1/d')")
+    left.set(xlabel="inner width d'", ylabel="deviation of wrong scores", title="W = (d/2d') UV")
+    log_sizes(left, factors)
     _bars(middle, accuracies)
     _norms(right, updates)
-    for ax in (left, right):
-        ax.grid()
-        ax.legend(fontsize=8.5)
-    return fig
+    return finished(left, right)
 
 
-def _bars(ax: Axes, accuracies: Mapping[str, Sequence[float]]) -> None:
+def _bars(ax: Axes, accuracies: BySize) -> None:
     colours = ["C0" if "MLP" in name else "C1" for name in accuracies]
     bars = ax.barh(list(accuracies), [np.mean(values) for values in accuracies.values()], color=colours, height=0.6)
     ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8.5)
-    ax.invert_yaxis()
     ax.set(xlabel="accuracy", xlim=(0, 1.15), title="Beyond a matrix")
+    listed(ax)
 
 
 def _norms(ax: Axes, updates: Sequence[Record]) -> None:
     by_width = list(zip(*(record.rows for record in updates), strict=True))
     for i, (column, name) in enumerate(NORMS.items()):
-        points = [(row["d"], row[column]) for same in by_width for row in same]
-        ax.plot(*zip(*points, strict=True), "os^"[i], color=f"C{i}", ms=5, alpha=0.6, label=name)
+        dots(ax, [(row["d"], row[column]) for same in by_width for row in same], i, name)
     d, relative = [same[0]["d"] for same in by_width], np.mean([row["relative"] for row in by_width[-1]])
     ax.plot(d, np.ones(len(d)), **THEORY, label="order 1, order d^−1/2")
     ax.plot(d, relative * (np.array(d) / d[-1]) ** -0.5, **THEORY)
-    ax.set(xscale="log", yscale="log", xlabel="width d", ylabel="norm", title="Maximal updates")
-    _plain_ticks(ax, d)
-
-
-def _plain_ticks(ax: Axes, sizes: Sequence[float] | np.ndarray) -> None:
-    ax.set_xticks(list(sizes), [f"{size:g}" for size in sizes])
-    ax.set_xticks([], minor=True)
+    ax.set(yscale="log", xlabel="width d", ylabel="norm", title="Maximal updates")
+    log_sizes(ax, d)

@@ -4,30 +4,24 @@ import base64
 import json
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from engram.claims.readings import capacity
 from engram.records import Record
 from engram.records.record import walk
 from engram.show.gallery import Picture
+from engram.show.html import document, table, text_of
 from engram.show.progress import birth_summary
 from engram.show.save import image_bytes
-from engram.show.tables import number, span
+from engram.show.tables import in_words, number
 from engram.specs import Search, Train
-
-STYLE = (files("engram") / "show/report.css").read_text(encoding="utf-8")
 
 
 def report(title: str, shown: Sequence[tuple[Record, Sequence[Picture]]], claims: Sequence[dict[str, Any]]) -> str:
     """One page for any records and their pictures: claims first, then each run."""
     blocks = [_claims(claims) if claims else "", *(_run(record, pictures) for record, pictures in shown)]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
-        f"<body><main><h1>{escape(title)}</h1>{''.join(blocks)}</main></body></html>\n"
-    )
+    body = f"<main><h1>{escape(title)}</h1>{''.join(blocks)}</main>"
+    return document(title, text_of("report.css"), body)
 
 
 def _run(record: Record, pictures: Sequence[Picture]) -> str:
@@ -57,27 +51,19 @@ def _last_look(record: Record) -> str:
     *before, last = record.rows or [{}]
     found = {name: value for name, value in last.items() if before and not any(name in row for row in before)}
     rows = [[f"<code>{escape(name)}</code>", number(value)] for name, value in found.items()]
-    return f"<section><h3>Last look</h3>{_html_table(['column', 'value'], rows)}</section>" if rows else ""
+    return f"<section><h3>Last look</h3>{table(['column', 'value'], rows)}</section>" if rows else ""
 
 
 def _state(record: Record) -> str:
-    steps = (
-        f"{max(0, len(record.rows) - 1)} of {record.spec.steps} steps"
-        if isinstance(record.spec, Train)
-        else f"{len(record.rows)} rows"
-    )
-    if isinstance(record.spec, Search) and record.finished:
-        found = (
-            f"Needs d = {number(capacity(record))}" if record.spec.rises else f"Stores n = {number(capacity(record))}"
-        )
-        return f"{steps}, finished. {found} at {record.spec.target:.0%}."
+    spec, rows = record.spec, record.rows
+    steps = f"{max(0, len(rows) - 1)} of {spec.steps} steps" if isinstance(spec, Train) else f"{len(rows)} rows"
+    if isinstance(spec, Search) and record.finished:
+        found = f"{'Needs d' if spec.rises else 'Stores n'} = {number(capacity(record))}"
+        return f"{steps}, finished. {found} at {spec.target:.0%}."
     end = "finished" if record.finished else record.ended["end"] if record.ended else "not finished"
-    last = (
-        {name: value for name, value in record.rows[-1].items() if name.startswith(("loss", "accuracy"))}
-        if record.rows
-        else {}
-    )
-    return f"{steps}, {end}. " + ", ".join(f"{name} {number(value)}" for name, value in last.items())
+    last = rows[-1].items() if rows else ()
+    told = [f"{name} {number(value)}" for name, value in last if name.startswith(("loss", "accuracy"))]
+    return f"{steps}, {end}. {', '.join(told)}"
 
 
 def _claims(claims: Sequence[dict[str, Any]]) -> str:
@@ -86,26 +72,15 @@ def _claims(claims: Sequence[dict[str, Any]]) -> str:
         for i, part in enumerate(claim["measures"]):
             sentence = f"<b>{escape(claim['id'])}</b><br>{escape(claim['statement'])}" if i == 0 else ""
             verdict = f'<span class="{part["verdict"]}">{part["verdict"]}</span>'
-            numbers = [
-                number(part["measured"]),
-                span(part["interval"]),
-                span(part["predicted"]),
-                str(part["n"]),
-            ]
-            rows.append([sentence, escape(part["name"]), *map(escape, numbers), verdict])
+            predicted, measured, interval, n = map(escape, in_words(part))
+            rows.append([sentence, escape(part["name"]), measured, interval, predicted, n, verdict])
     head = ["claim", "what is measured", "measured", "95 % interval", "predicted", "n", "verdict"]
-    return f"<h2>Claims</h2><section>{_html_table(head, rows)}</section>"
+    return f"<h2>Claims</h2><section>{table(head, rows)}</section>"
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
     head = list(rows[0]) if rows else []
-    return _html_table(head, [[escape(str(row.get(name, ""))) for name in head] for row in rows])
-
-
-def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><tr>{cells}</tr>{body}</table></div>'
+    return table(head, [[escape(str(row.get(name, ""))) for name in head] for row in rows])
 
 
 def _details(title: str, data: dict[str, Any]) -> str:

@@ -71,8 +71,6 @@ def _panel(ax: Axes) -> dict[str, Any]:
 
 def _numbers(values: Any) -> list[Any]:
     array = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
-    return (
-        [None if cell != cell else float(f"{cell:.5g}") for cell in array.ravel()]
-        if array.ndim < 2
-        else [_numbers(row) for row in array]
-    )
+    if array.ndim > 1:
+        return [_numbers(row) for row in array]
+    return [None if cell != cell else float(f"{cell:.5g}") for cell in array.ravel()]

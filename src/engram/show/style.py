@@ -16,6 +16,8 @@ COLOURS = {
     "recall.W_K1": "#CC79A7",
 }
 CYCLE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK]
+THEORY: dict[str, Any] = {"color": INK, "ls": "--", "lw": 1.2}
+REFERENCE: dict[str, Any] = {"color": MUTED, "ls": ":", "lw": 1.2}  # beside the theory: an asymptote, a level, chance
 
 RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -31,6 +33,10 @@ RC: dict[Any, Any] = {
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
     "grid.color": "#d8dee4",
     "grid.linewidth": 0.6,
     "figure.constrained_layout.use": True,

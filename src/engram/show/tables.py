@@ -20,9 +20,8 @@ def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
         head = Text.assemble((claim["id"], "bold"), "  ", (claim["verdict"], VERDICT_STYLE[claim["verdict"]]), origin)
         console.print(head, Text(f"  {claim['statement']}", "dim"), sep="\n")
         for part in claim["measures"]:
-            numbers = (
-                f"{number(part['measured'])}  95 %: {span(part['interval'])}  predicted: {span(part['predicted'])}"
-            )
+            predicted, measured, interval, _ = in_words(part)
+            numbers = f"{measured}  95 %: {interval}  predicted: {predicted}"
             verdict = (part["verdict"], VERDICT_STYLE[part["verdict"]])
             console.print(Text.assemble(f"  · {part['name']}\n      {numbers}  ", verdict))
 
@@ -49,3 +48,8 @@ def span(pair: Sequence[float | None] | None) -> str:
     if low is None or high is None:
         return f"> {low:.4g}" if high is None else f"< {high:.4g}"
     return f"{low:.4g} … {high:.4g}"
+
+
+def in_words(measure: dict[str, Any]) -> list[str]:
+    """The band, the measured value, its interval and the number of seeds."""
+    return [span(measure["predicted"]), number(measure["measured"]), span(measure["interval"]), str(measure["n"])]

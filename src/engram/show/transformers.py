@@ -1,18 +1,27 @@
-"""Figures of full transformers: how far one and two layers get, and what each head does."""
+"""Figures of whole transformers: how far one and two layers get, what each head does, where attention looks."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from engram.probes.edges import Edges, previous_edges, successor_edges
 from engram.records import Record
-from engram.show.attention import BOXES, draw_heads, draw_layers
-from engram.show.birth import Runs, draw_recalls, of_all
+from engram.show.birth import Runs, draw_accuracy, draw_recalls, of_all
 from engram.show.curves import describe, headline, seed_curves
-from engram.show.style import CYCLE, INK, MUTED, house_style
+from engram.show.panels import finished, panels
+from engram.show.style import CYCLE, MUTED, house_style
+from engram.tasks import Task
+from engram.tasks.batch import marks_of
 
+Edge = tuple[int, int]
+RIGHT, OTHER = CYCLE[1], CYCLE[2]  # after an earlier visit of a trigger; of another token
 LEVELS = {
     "ceiling": "best predictor",
     "bag": "good guess from the bag of tokens",
@@ -30,8 +39,7 @@ def one_and_two_layers(runs: Runs, levels: dict[str, dict[str, float]]) -> Figur
     draw_accuracies(list(parts[0].subplots(1, len(levels))), runs, levels)
     for part, (kind, record) in zip(parts[1:], maps.items(), strict=True):
         draw_layers(part, record, f"{kind} triggers. ")
-    headline(fig, f"{of_all(runs)}. {BOXES if maps else ''}")
-    return fig
+    return headline(fig, f"{of_all(runs)}. {BOXES if maps else ''}")
 
 
 def draw_accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str, float]]) -> None:
@@ -43,29 +51,21 @@ def draw_accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str
             value = levels[kind][name]
             ax.axhline(value, color=MUTED, ls=style, lw=1, label=f"{words}: {value:.2f}")
         ax.set(title=f"{kind} triggers", xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.03))
-        ax.grid(axis="y")
-        ax.legend(fontsize=8, loc="lower right")
+        ax.legend(loc="lower right")
 
 
 @house_style()
 def everything_trained(records: Sequence[Record]) -> Figure:
     """Fig. 10: losses, accuracy and recalls of a model in which everything moves."""
-    fig = Figure(figsize=(12.4, 3.9))
-    losses, accuracy, memories = fig.subplots(1, 3)
+    losses, accuracy, memories = panels(12.4, 3.9, 1, 3)
     seed_curves(losses, records, "loss.in_context", CYCLE[0], "in context")
     seed_curves(losses, records, "loss.global", CYCLE[1], "global")
-    losses.set(ylabel="loss (nats)", ylim=(0, None), title="Loss")
-    seed_curves(accuracy, records, "accuracy.in_context", INK, "in-context accuracy")
-    accuracy.set(ylabel="in-context accuracy", ylim=(0, 1.02), title="Accuracy")
+    losses.set(xlabel="training step", ylabel="loss (nats)", ylim=(0, None), title="Loss")
+    draw_accuracy(accuracy, records)
+    accuracy.set(xlabel="training step", ylabel="in-context accuracy", title="Accuracy")
     draw_recalls(memories, records)
-    memories.set(ylabel="recall", title="Memories")
-    for ax in (losses, accuracy, memories):
-        ax.set_xlabel("training step")
-        ax.grid(axis="y")
-    for ax in (losses, memories):
-        ax.legend(fontsize=8.5)
-    headline(fig, describe(records))
-    return fig
+    memories.set(xlabel="training step", ylabel="recall", title="Memories")
+    return headline(finished(losses, memories), describe(records))
 
 
 @house_style()
@@ -77,8 +77,7 @@ def head_figure(records: Sequence[Record], effects: dict[str, list[list[float]]]
     effect_bars(parts[0].subplots(), effects, "What blocking the circuit's edges of one head costs")
     if shown:
         draw_heads(parts[1], shown, _titles(effects, records.index(shown)))
-    headline(fig, f"{describe(records)}. {BOXES if shown else ''}")
-    return fig
+    return headline(fig, f"{describe(records)}. {BOXES if shown else ''}")
 
 
 def _titles(effects: dict[str, list[list[float]]], seed: int) -> dict[tuple[int, int], str]:
@@ -101,5 +100,81 @@ def effect_bars(ax: Axes, effects: dict[str, list[list[float]]], title: str) -> 
             ax.plot(x, values, "o", ms=4, color=CYCLE[i])
     ax.set(title=title, xlabel="head, in the order of its effect in each seed", ylabel="nats of loss in context")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid(axis="y")
-    ax.legend(fontsize=8.5)
+    ax.legend()
+
+
+@house_style()
+def attention_maps(record: Record, step: int | None = None, length: int = 44) -> Figure:
+    """Attention of both layers of one training, all heads together."""
+    fig = Figure(figsize=(12.4, 6.6))
+    draw_layers(fig, record, "", step, length)
+    return headline(fig, BOXES)
+
+
+def draw_layers(fig: FigureBase, record: Record, name: str, step: int | None = None, length: int = 36) -> None:
+    """Layers 1 and 2 side by side, each the mean over its heads."""
+    readable, axes = Readable(record, length), fig.subplots(1, 2)
+    trace = record.model(step)(readable.tokens)
+    layer1, layer2 = trace.attention1[0].numpy(), trace.attention2[0].numpy()
+    readable.draw(axes[0], layer1, readable.previous, f"{name}Layer 1 (boxes: previous position)")
+    image = readable.draw(axes[1], layer2, readable.successors, f"{name}Layer 2 (boxes: after an earlier visit)")
+    fig.colorbar(image, ax=axes, shrink=0.8, pad=0.01, label="attention")
+
+
+def draw_heads(fig: FigureBase, record: Record, titles: dict[tuple[int, int], str], length: int = 28) -> None:
+    """Every head of every layer, one row per layer (Fig. 11); `titles` say what each was found to do."""
+    readable = Readable(record, length)
+    patterns = [layer[0].numpy() for layer in record.model()(readable.tokens).attention]
+    axes = fig.subplots(len(patterns), max(map(len, patterns)), squeeze=False)
+    for i, h in titles:
+        boxes = readable.previous if i == 1 else readable.successors
+        readable.draw(axes[i - 1][h - 1], patterns[i - 1][h - 1], boxes, titles[i, h], size=5)
+    fig.colorbar(axes[0][0].images[0], ax=axes, shrink=0.5, pad=0.01, label="attention")
+
+
+BOXES = (
+    "Boxes: where an induction head would look. Layer 1: the position before. Layer 2: after an earlier visit of the "
+    "current token; orange if it is a trigger, green if not. "
+    "The sequence was chosen for its variety among unseen ones, whatever the model does with it"
+)
+
+
+class Readable:
+    """A readable sequence of a training's task with its boxes."""
+
+    def __init__(self, record: Record, length: int):
+        self.tokens, asked = readable_sequence(record.train.task, record.train.seed, length)
+        marks = marks_of(record.train.task, record.train.seed)
+        self.marks = [marks[z] for z in self.tokens]
+        z = torch.from_numpy(self.tokens)[None]
+        self.previous = {(t, s): RIGHT for t, s in _pairs(previous_edges(z))}
+        self.successors = {(t, s): RIGHT if asked[t] else OTHER for t, s in _pairs(successor_edges(z))}
+
+    def draw(
+        self, ax: Axes, pattern: Float[np.ndarray, "T k"], boxes: dict[Edge, str], title: str, size: float = 7.5
+    ) -> AxesImage:
+        for (t, s), colour in boxes.items():
+            ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec=colour, lw=0.8, alpha=0.9))
+        ax.set_xticks(range(len(self.marks)), self.marks, fontsize=size)
+        ax.set_yticks(range(len(self.marks)), self.marks, fontsize=size)
+        ax.tick_params(length=0)
+        ax.grid(visible=False)
+        ax.set(title=title, xlabel="attends to", ylabel="current token")
+        seen = np.tri(len(pattern), dtype=bool)
+        return ax.imshow(np.where(seen, pattern, np.nan), cmap="Blues", vmin=0, vmax=1)
+
+
+def _pairs(edges: Edges) -> list[list[int]]:
+    """[t, s] for every edge of a single sequence."""
+    return edges[0].nonzero().tolist()
+
+
+def readable_sequence(task: Task, seed: int, length: int) -> tuple[Int[np.ndarray, " T"], Bool[np.ndarray, " T"]]:
+    """The beginning of an unseen sequence with many predictions in context and no token that repeats itself."""
+    batch = task.sample(seed, 2**41, 128)
+    length = min(length, task.T)
+    tokens, asked = batch.tokens[:, :length], batch.groups["in_context"][:, :length]
+    repeats = (tokens == batch.targets[:, :length]).sum(axis=1)
+    variety = np.array([len(set(sequence.tolist())) for sequence in tokens])
+    best = int(np.argmax(np.minimum(asked.sum(axis=1), 8) + 0.5 * variety - 4 * repeats))
+    return tokens[best], asked[best]

@@ -37,11 +37,8 @@ class Batch:
         if loss == "all" and not (np.sum(list(self.groups.values()), axis=0) == 1).all():
             raise EngramError(f"{type(task).__name__}.sample: with loss='all' every position needs exactly one group")
         outputs = getattr(task, "answers", task.N)  # the answers of a task need not be tokens
-        if (
-            min(self.tokens.min(), self.targets.min()) < 0
-            or self.tokens.max() >= task.N
-            or self.targets.max() >= outputs
-        ):
+        known = self.tokens.max() < task.N and self.targets.max() < outputs
+        if not known or min(self.tokens.min(), self.targets.min()) < 0:
             raise EngramError(
                 f"{type(task).__name__}.sample: tokens must lie in 0 … N−1 = {task.N - 1}, "
                 f"targets must lie in 0 … {outputs - 1}"

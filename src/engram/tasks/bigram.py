@@ -126,7 +126,7 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
         (B, N), T = jumps.shape, len(bits) - 1
         z, occurrence = np.empty((B, T + 1), dtype=np.int64), np.empty((B, T), dtype=np.int64)
         arrays = (self._samplers["start"].cuts, self._samplers["next"].cuts, jumps, bits, z, occurrence)
-        call("walk", (B, T, N), arrays)
+        call("walk", (B, T, N, *arrays))
         return z, occurrence
 
     def _walk(self, jumps: Int[np.ndarray, "B N"], bits: UInt32[np.ndarray, "T1 B"]) -> Walk:

@@ -19,7 +19,7 @@ from engram.values import generator
 
 DRAWN_AT_ONCE = 64  # noise tokens of a prompt: memory does not grow with T
 MISSING = -1
-Facts = tuple[Int[np.ndarray, " B"], Int[np.ndarray, " B"], Int[np.ndarray, " B"]]
+Ids = Int[np.ndarray, " B"]
 
 
 @dataclass(frozen=True)
@@ -100,21 +100,11 @@ class Book:
         s, r, _ = self.known.T
         return self._prompts(s, r, seed, step)
 
-    def oracle(self, tokens: Int[np.ndarray, "B T"]) -> Int[np.ndarray, " B"]:
-        """The right answers: what is known of the subject and the relation that stand in each prompt."""
-        s, r = (
-            np.take_along_axis(tokens, ((tokens >= low) & (tokens < high)).argmax(1)[:, None], axis=1)[:, 0] - low
-            for low, high in ((0, self.S), (self.S, self.S + self.R))
-        )
-        return self.table[s, r]
-
     def about(self, s: int, r: int, seed: int, step: int, batch: int) -> Int[np.ndarray, "B T"]:
         """Prompts that all ask for one fact, each with its own noise."""
         return self._prompts(np.full(batch, s), np.full(batch, r), seed, step)
 
-    def _prompts(
-        self, s: Int[np.ndarray, " B"], r: Int[np.ndarray, " B"], seed: int, step: int
-    ) -> Int[np.ndarray, "B T"]:
+    def _prompts(self, s: Ids, r: Ids, seed: int, step: int) -> Int[np.ndarray, "B T"]:
         """Subject, relation and noise at random places, then EOS."""
         places = generator(seed, "facts.places", step).random((len(s), self.T - 1)).argsort(axis=1)
         tokens = np.full((len(s), self.T), self.EOS)
@@ -132,7 +122,7 @@ class Book:
             counts += np.bincount((rows * self.N + part).ravel(), minlength=counts.size).reshape(counts.shape)
         return Bags(None, counts, answers)
 
-    def asked(self, seed: int, step: int, batch: int) -> Facts:
+    def asked(self, seed: int, step: int, batch: int) -> tuple[Ids, Ids, Ids]:
         """Subjects, relations and answers of a batch."""
         chosen = np.searchsorted(self.ends, generator(seed, "facts", step).random(batch), side="right")
         s, r, answers = self.known[chosen].T

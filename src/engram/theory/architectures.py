@@ -1,6 +1,5 @@
 """Memories of other shapes: two factors, thresholds, sets, updates of the right size."""
 
-from collections.abc import Iterator
 from math import sqrt
 
 import torch
@@ -9,8 +8,8 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.memory.rules import factors, hebb, recalled, thresholded
-from engram.theory.overlaps import chunks, problems
-from engram.values import law
+from engram.theory.margins import chunks, doublings, problems
+from engram.values import Rows, law
 
 
 def factorised_std(n: int, d: int, m: float) -> float:
@@ -25,7 +24,7 @@ def factorised_std(n: int, d: int, m: float) -> float:
 
 
 @law("architectures.factorised_scores")
-def factorised_scores(draws: int, seed: int, d: int = 256, m: int = 64, n: int = 20) -> Iterator[dict[str, float]]:
+def factorised_scores(draws: int, seed: int, d: int = 256, m: int = 64, n: int = 20) -> Rows:
     """Mean of y_k · W x_k and standard deviation of y_k · W x_l, k ≠ l, over `draws` memories."""
     portions = [_factorised_scores(c, d, m, n, seed, f"factorised.{i}") for i, c in enumerate(chunks(draws, d * d))]
     scores = torch.cat(portions)
@@ -46,18 +45,13 @@ def threshold_bias(X: Float[Tensor, "n d"]) -> float:
     return float((X @ X.T).fill_diagonal_(-torch.inf).max())
 
 
-def least_squares(X: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> Float[Tensor, "d d"]:
-    """argmin_W Σ_i ‖W x_i − v_i‖²."""
-    return (torch.linalg.pinv(X) @ V).T
-
-
 def share_nearest(answers: Float[Tensor, "n d"], V: Float[Tensor, "n d"]) -> float:
     """The share of answers whose largest inner product with a row of V is with their own."""
     return recalled(answers, V, torch.arange(len(V)))
 
 
 @law("architectures.threshold")
-def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dict[str, float]]:
+def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Rows:
     """Accuracy of the threshold MLP and of the Hebbian matrix on the same N pairs; one row per draw."""
     for i in range(draws):
         E, U = (directions("sphere", N, d, seed, f"threshold.{name}.{i}", torch.float64) for name in "EU")
@@ -70,7 +64,7 @@ def threshold(draws: int, seed: int, d: int = 64, N: int = 2048) -> Iterator[dic
 
 
 @law("architectures.sets")
-def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[str, float]]:
+def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Rows:
     """All pairs {i, j} of names, x = (e_i + e_j)/‖e_i + e_j‖, each with its own random answer: three memories.
 
     `residual` is Σ ‖W x − v‖² / Σ ‖v‖² of least squares, 1 − names/N in expectation (N = number of sets).
@@ -80,7 +74,7 @@ def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[
         first, second = torch.triu_indices(names, names, offset=1)
         X = torch.nn.functional.normalize(E[first] + E[second], dim=1)
         V = directions("sphere", len(X), d, seed, f"sets.V.{i}", torch.float64)
-        fitted, b = X @ least_squares(X, V).T, threshold_bias(X)
+        fitted, b = X @ (torch.linalg.pinv(X) @ V), threshold_bias(X)  # Σ_i ‖W x_i − v_i‖² is least
         yield {
             "threshold": share_nearest(thresholded(X @ X.T, V, b), V),
             "hebb": share_nearest(X @ hebb(X, V).T, V),
@@ -91,19 +85,15 @@ def sets(draws: int, seed: int, d: int = 256, names: int = 64) -> Iterator[dict[
 
 
 @law("architectures.maximal_updates")
-def maximal_updates(
-    draws: int, seed: int, smallest: int = 32, largest: int = 1024, n: int = 8
-) -> Iterator[dict[str, float]]:
+def maximal_updates(draws: int, seed: int, smallest: int = 32, largest: int = 1024, n: int = 8) -> Rows:
     """For d = smallest, 2·smallest, …: root mean squares of ‖W0 u_j‖ and ‖ΔW u_j‖, ΔW = Σ_{j≤n} α_j v_j u_jᵀ, α_j = ±1.
 
     `relative` is ‖ΔW‖/‖W0‖ in Frobenius norm: the update is small as a matrix, not in what it does to u_j.
     """
-    d = smallest
-    while d <= largest:
+    for d in doublings(smallest, largest):
         found = torch.tensor([_update(d, n, seed, f"updates.{d}.{i}") for i in range(draws)], dtype=torch.float64)
         norms = found.mean(0).sqrt().tolist()
         yield {"d": float(d)} | dict(zip(("W0 u", "ΔW u", "relative"), norms, strict=True))
-        d *= 2
 
 
 def _update(d: int, n: int, seed: int, name: str) -> list[float]:

@@ -7,7 +7,6 @@ from the inputs x to the backward vectors −∂L/∂y.
     logits = U (x² + W_F x²)
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -15,9 +14,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import directions
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 Vectors = Float[Tensor, "A T d"]
+Maps = Float[Tensor, "A T T"]
 Logits = Float[Tensor, "A T N"]
 Places = dict[str, tuple[Tensor, Tensor]]  # by matrix: ∂L/∂y and x at each place
 MATRICES = ("E", "P", "U", "W_K1", "W_V1", "W_O1", "W_K2", "W_V2", "W_O2", "W_F")
@@ -28,7 +28,7 @@ class Forward:
     """Inputs and attention of both layers, what W_F reads, and the logits."""
 
     x: tuple[Vectors, Vectors]
-    attention: tuple[Float[Tensor, "A T T"], Float[Tensor, "A T T"]]
+    attention: tuple[Maps, Maps]
     x2: Vectors
     x3: Vectors
     logits: Logits
@@ -57,14 +57,13 @@ def places(w: dict[str, Tensor], tokens: Int[Tensor, "A T"], p: Logits) -> Place
     for i in (2, 1):
         of_layer, back = _layer(w, i, f.x[i - 1], f.attention[i - 1], back)
         found |= of_layer
-    found["E"] = (_one_hot(tokens, len(w["E"]), back.dtype), back)  # E and P are read by row: they stand transposed
+    # E and P are read by row: they stand transposed
+    found["E"] = (torch.eye(len(w["E"]), dtype=back.dtype)[tokens], back)
     found["P"] = (torch.eye(tokens.shape[1], len(w["P"]), dtype=back.dtype).expand(len(tokens), -1, -1), back)
     return found
 
 
-def _layer(
-    w: dict[str, Tensor], i: int, x: Vectors, a: Float[Tensor, "A T T"], back: Vectors
-) -> tuple[Places, Vectors]:
+def _layer(w: dict[str, Tensor], i: int, x: Vectors, a: Maps, back: Vectors) -> tuple[Places, Vectors]:
     """Places of one attention layer, and what comes back to its input."""
     W_K, W_V, W_O = (w[f"W_{letter}{i}"] for letter in "KVO")
     mean, to_values = a @ x, back @ W_O
@@ -73,10 +72,6 @@ def _layer(
     to_keys = wrong.mT @ x
     found: Places = {f"W_O{i}": (back, mean @ W_V.T), f"W_V{i}": (to_values, mean), f"W_K{i}": (to_keys, x)}
     return found, back + a.mT @ to_values @ W_V + to_keys @ W_K + wrong @ x @ W_K.T
-
-
-def _one_hot(tokens: Int[Tensor, "A T"], N: int, dtype: torch.dtype) -> Logits:
-    return torch.eye(N, dtype=dtype)[tokens]
 
 
 def sum_outer_products(came_back: Float[Tensor, "A T m"], went_in: Float[Tensor, "A T n"]) -> Float[Tensor, "m n"]:
@@ -97,7 +92,7 @@ def model_problem(A: int, T: int, N: int, d: int, seed: int, index: int) -> tupl
 
 
 @law("backward.outer_products")
-def outer_products(draws: int, seed: int, A: int = 5, T: int = 6, N: int = 7, d: int = 8) -> Iterator[dict[str, float]]:
+def outer_products(draws: int, seed: int, A: int = 5, T: int = 6, N: int = 7, d: int = 8) -> Rows:
     """For each matrix the largest difference of an entry between Σ (∂L/∂y) xᵀ and autograd."""
     for index in range(draws):
         w, tokens, p = model_problem(A, T, N, d, seed, index)

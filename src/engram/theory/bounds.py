@@ -3,14 +3,13 @@
 f(x) is uniform on M values, independently for each of N inputs x; the learner sees f, keeps B bits, then predicts.
 """
 
-from collections.abc import Iterator
 from itertools import product
 from math import lgamma, log, log2
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 Law = Float[np.ndarray, " N"]
 Function = Int[np.ndarray, " N"]
@@ -53,7 +52,7 @@ def power_law(N: int, alpha: float) -> Law:
 
 
 @law("bounds.top_k")
-def top_k(draws: int, seed: int, N: int = 8, M: int = 4) -> Iterator[dict[str, float]]:
+def top_k(draws: int, seed: int, N: int = 8, M: int = 4) -> Rows:
     """For each k: mean cross-entropy of the encoder that keeps k inputs over `draws` random f, and the bound."""
     p = decreasing_law(N, seed)
     functions = generator(seed, "bounds.f").integers(M, size=(draws, N))
@@ -69,7 +68,7 @@ def decreasing_law(N: int, seed: int) -> Law:
 
 
 @law("bounds.best_codebook")
-def best_codebook(draws: int, seed: int, N: int = 4, M: int = 2, B: int = 1) -> Iterator[dict[str, float]]:
+def best_codebook(draws: int, seed: int, N: int = 4, M: int = 2, B: int = 1) -> Rows:
     """The least loss over all ways to give the M^N functions 2^B codes, each with its best decoder, and the bound."""
     p = decreasing_law(N, seed)
     functions = np.array(list(product(range(M), repeat=N)))
@@ -96,7 +95,7 @@ def _xlogx(x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
 
 
 @law("bounds.power_law_bounds")
-def power_law_bounds(draws: int, seed: int, alpha: float = 1.5, N: int = 1_000_000) -> Iterator[dict[str, float]]:
+def power_law_bounds(draws: int, seed: int, alpha: float = 1.5, N: int = 1_000_000) -> Rows:
     """p ∝ x^−α: the bound and the top-k loss for `draws` numbers of bits at M = 1024, then over M.
 
     The bits keep between 10 and N/1000 inputs.

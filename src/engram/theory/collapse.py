@@ -1,7 +1,5 @@
 """Accuracies that depend on one ratio of sizes only: many-to-one memories on N/d, MLP constructions on N/(md)."""
 
-from collections.abc import Iterator
-
 import torch
 from jaxtyping import Float
 from scipy.stats import norm
@@ -9,7 +7,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.memory.rules import hebb, ntk_answers, ntk_directions, recalled, targets
-from engram.values import law
+from engram.values import Rows, law
 
 
 def two_valued_accuracy(N: float, d: float) -> float:
@@ -23,7 +21,7 @@ def two_valued_capacity(d: float, target: float) -> float:
 
 
 @law("collapse.many_to_one")
-def many_to_one(draws: int, seed: int, d: int, M: int = 2) -> Iterator[dict[str, float]]:
+def many_to_one(draws: int, seed: int, d: int, M: int = 2) -> Rows:
     """Recall of W = Σ u_{z mod M} e_zᵀ at N = d/10 … 4d, over `draws` codebooks."""
     for percent in (10, 25, 50, 100, 200, 400):
         N = max(2, percent * d // 100)
@@ -34,7 +32,7 @@ def many_to_one(draws: int, seed: int, d: int, M: int = 2) -> Iterator[dict[str,
 
 
 @law("collapse.tangent")
-def tangent(draws: int, seed: int, d: int, m: int, degree: int, load: float) -> Iterator[dict[str, float]]:
+def tangent(draws: int, seed: int, d: int, m: int, degree: int, load: float) -> Rows:
     """Recall of the linearised MLP (rules.ntk_directions) that stores N = md · load pairs, M = N."""
     N = max(2, round(m * d * load))
     f, right = torch.arange(N)[None], 0.0

@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 from engram.errors import EngramError
 from engram.tasks.book import Book
 from engram.tasks.facts import Facts
-from engram.values import generator, law
+from engram.values import Rows, generator, law
 
 MOST_BAGS = 20_000
 RTOL, ATOL = 1e-11, 1e-16
@@ -61,17 +61,14 @@ def apart(book: Book) -> PromptLaw:
     length, S, R = book.T - 3, book.S, book.R
     if comb(book.noise + length - 1, length) * len(book.known) > MOST_BAGS:
         raise EngramError("noise: there are too many bags to enumerate; use fewer noise tokens, or shorter prompts")
-    bags = np.array([np.bincount(bag, minlength=book.noise) for bag in _bags(book.noise, length)])
+    every = combinations_with_replacement(range(book.noise), length)
+    bags = np.array([np.bincount(bag, minlength=book.noise) for bag in every])
     ways = np.array([factorial(length) / prod(factorial(int(n)) for n in bag) for bag in bags]) / book.noise**length
     s, r, answers = (np.repeat(part, len(bags)) for part in book.known.T)
     counts, rows = np.zeros((len(s), book.N)), np.arange(len(s))
     counts[rows, s] = counts[rows, S + r] = counts[:, -1] = 1
     counts[:, S + R : -1] = np.tile(bags, (len(book.known), 1))
     return PromptLaw(counts, answers, book.p[s, r] * np.tile(ways, len(book.known)), np.ones(book.N), book.answers)
-
-
-def _bags(noise: int, length: int) -> Iterator[list[int]]:
-    return (list(bag) for bag in combinations_with_replacement(range(noise), length))
 
 
 @dataclass(frozen=True)
@@ -164,15 +161,8 @@ class Guesses:
 
     @classmethod
     def of(cls, book: Book) -> "Guesses":
-        s, r, answers = book.known.T
-        p = book.p[s, r][:, None] * np.eye(book.answers)[answers]
-        return cls(_conditional(p, r), _conditional(p, s))
-
-
-def _conditional(p: Float[np.ndarray, "n A"], part: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n A"]:
-    joint = np.zeros((part.max() + 1, p.shape[1]))
-    np.add.at(joint, part, p)
-    return (joint / np.maximum(joint.sum(1, keepdims=True), 1e-300))[part]
+        s, r, _ = book.known.T
+        return cls(book.said[book.S + r], book.said[s])
 
 
 def losses(log_p: Float[np.ndarray, "n A"], prompts: PromptLaw, guesses: Guesses) -> dict[str, float]:
@@ -201,7 +191,7 @@ def stages(
     until: int,
     alpha: float = 1e-5,
     equal: bool = False,
-) -> Iterator[dict[str, float]]:
+) -> Rows:
     """Rows over time 0 … `until`: losses, the largest w of each kind of token, and the drift of conserved quantities.
 
     The dictionary is structured, initial values are those of Head.small, nothing is drawn; `draws` evenly spaced times.
@@ -218,9 +208,7 @@ def stages(
 
 
 @law("fact_flow.conserved")
-def conserved(
-    draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int
-) -> Iterator[dict[str, float]]:
+def conserved(draws: int, seed: int, S: int, R: int, D: int, T: int, noise: int, until: int) -> Rows:
     """Rows over time from random initial values of order 1, all bags of noise enumerated: loss and drift."""
     book = Facts(S=S, R=R, D=D, T=T, noise=noise).book(seed)
     prompts, rng, times = apart(book), generator(seed, "fact-flow"), np.linspace(0, until, draws)

@@ -1,6 +1,6 @@
 """How many ±1 patterns a memory with energy −Σ_μ F(ξ_μ · x) holds: Hopfield's, dense ones, the exponential one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import erf, exp, log, log2, pi, prod, sqrt
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engram.embeddings import directions
 from engram.memory.hopfield import asynchronous, drive, energy, flipped_bits, settle, synchronous
-from engram.values import law
+from engram.values import Rows, law
 
 CRITICAL_LOAD = 0.138  # Amit, Gutfreund and Sompolinsky (1985): beyond it no state near a pattern survives
 CHUNK = 2**23  # overlaps held at once
@@ -24,7 +24,7 @@ def patterns(N: int, d: int, seed: int, draw: int) -> Float[Tensor, "N d"]:
 
 
 @law("hopfield.retrieval")
-def retrieval(draws: int, seed: int, *, d: int, N: int, starts: int = 48) -> Iterator[dict[str, float]]:
+def retrieval(draws: int, seed: int, *, d: int, N: int, starts: int = 48) -> Rows:
     """The overlap with a stored pattern after asynchronous sweeps from it to a fixed point: n = 2, zero diagonal."""
     for draw in range(draws):
         xi = patterns(N, d, seed, draw)
@@ -48,7 +48,7 @@ def retrieval_overlap(load: float) -> float:
 
 
 @law("hopfield.stability")
-def stability(draws: int, seed: int, *, d: int, N: int) -> Iterator[dict[str, float]]:
+def stability(draws: int, seed: int, *, d: int, N: int) -> Rows:
     """The share of patterns that one step leaves without error, beside (1 − P(wrong bit))^d."""
     for draw in range(draws):
         xi = patterns(N, d, seed, draw)
@@ -71,7 +71,7 @@ def double_factorial(k: int) -> int:
 
 
 @law("hopfield.descent")
-def descent(draws: int, seed: int, *, d: int, N: int, n: int = 2) -> Iterator[dict[str, float]]:
+def descent(draws: int, seed: int, *, d: int, N: int, n: int = 2) -> Rows:
     """The largest rise of the energy in one asynchronous update, from random states; energies are recomputed."""
     for draw in range(draws):
         xi, x = patterns(N, d, seed, draw), directions("signs", 1, d, seed, f"x.{draw}", torch.float64)
@@ -83,7 +83,7 @@ def descent(draws: int, seed: int, *, d: int, N: int, n: int = 2) -> Iterator[di
 
 
 @law("hopfield.error_free")
-def error_free(draws: int, seed: int, *, n: int, d: int, probes: int = 256) -> Iterator[dict[str, float]]:
+def error_free(draws: int, seed: int, *, n: int, d: int, probes: int = 256) -> Rows:
     """The share of patterns that one step leaves without error, for several N around the law; F(t) = tⁿ.
 
     The drive of a bit is a sum over patterns, so one pass over them serves all N.
@@ -107,7 +107,7 @@ def dense_law(d: int, n: int) -> float:
 
 
 @law("hopfield.all_stable")
-def all_stable(draws: int, seed: int, *, d: int, flips: int = 0, most: int = 2**14) -> Iterator[dict[str, float]]:
+def all_stable(draws: int, seed: int, *, d: int, flips: int = 0, most: int = 2**14) -> Rows:
     """The share of draws in which one step brings all of N patterns back, each with `flips` wrong bits; F = exp.
 
     N grows by √2 over the same draws; a draw that has failed is not tried again.

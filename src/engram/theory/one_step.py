@@ -1,19 +1,27 @@
-"""One population gradient step from W = 0 stores every pair, and filters what does not predict."""
+r"""One gradient step from W = 0 stores every pair, and filters what does not predict.
 
-from collections.abc import Iterator
+On the bigram task it gives an estimate of W_O2 (Fig. 9) from averages of the context:
 
+    R1 = (1/N) Σ_k 1{ k = argmax_k' (W_V2 e_k')ᵀ (μ_k − μ) },      μ_k = E[x | y = k],  μ = E[x]
+    x  = (1/t) Σ_{s≤t} W_V2 e_{z_s},   y = z_{t+1},   z_t a trigger after its first visit
+
+x is linear in the relative frequencies of the tokens z_1 … z_t, so their averages are taken once, without embeddings.
+"""
+
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.embeddings import Law, directions
-from engram.theory.lemmas import lemma1_gradient, lemma2_gradient
-from engram.values import generator, law
+from engram.tasks import Batch, Bigram
+from engram.theory.lemmas import Matrix, Outputs, Positions, lemma1_gradient, lemma2_gradient
+from engram.values import Rows, generator, law
 
 ETA = 1.0
 
 
-def clean_step(E: Float[Tensor, "N d"], U: Float[Tensor, "M d"], f: Int[Tensor, " N"]) -> Float[Tensor, "d d"]:
+def clean_step(E: Outputs, U: Float[Tensor, "M d"], f: Int[Tensor, " N"]) -> Matrix:
     """W1 = −η∇L(0) for z uniform and y = f(z), by Lemma 1 of Birth of a Transformer."""
     N, d = E.shape
     p_joint = torch.nn.functional.one_hot(f, len(U)).to(E.dtype) / N
@@ -25,14 +33,12 @@ def one_step_scores(f: Int[Tensor, " N"], M: int) -> Float[Tensor, "N M"]:
     return ETA / len(f) * (torch.nn.functional.one_hot(f, M).to(torch.float64) - 1 / M)
 
 
-def filtered_step(E: Float[Tensor, "N d"], U: Float[Tensor, "N d"]) -> Float[Tensor, "d d"]:
+def filtered_step(E: Outputs, U: Outputs) -> Matrix:
     """Eq. 12: W1 = (η/N) Σ_k u_k (e_k − ē)ᵀ; positions cancel."""
     return ETA / len(E) * U.T @ (E - E.mean(0))
 
 
-def noisy_step(
-    E: Float[Tensor, "N d"], P: Float[Tensor, "T d"], U: Float[Tensor, "N d"]
-) -> tuple[Float[Tensor, "d d"], Float[Tensor, "N T N"]]:
+def noisy_step(E: Outputs, P: Positions, U: Outputs) -> tuple[Matrix, Float[Tensor, "N T N"]]:
     """W1 = −η∇L(0) by Lemma 2 for x = e_y + p_t, y and t uniform, and its scores u_k · W1 (e_y + p_t) at [y, t, k]."""
     (N, d), T = E.shape, len(P)
     X = (E[:, None] + P).reshape(N * T, d)
@@ -42,7 +48,7 @@ def noisy_step(
 
 
 @law("one_step.clean")
-def clean(draws: int, seed: int, N: int = 64, d: int = 256) -> Iterator[dict[str, float]]:
+def clean(draws: int, seed: int, N: int = 64, d: int = 256) -> Rows:
     """Inputs e_z: largest error of scores for orthonormal embeddings, accuracy for random ones; one row per draw."""
     for i in range(draws):
         f = torch.from_numpy(generator(seed, "one_step.f", i).permutation(N))
@@ -58,7 +64,7 @@ def _clean_scores(law: Law, f: Int[Tensor, " N"], d: int, seed: int, i: int) -> 
 
 
 @law("one_step.noisy")
-def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Iterator[dict[str, float]]:
+def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Rows:
     """Inputs e_y + p_t, one row per position t: accuracy, scores in units of η/N, and the errors of two formulas."""
     both, U = (
         directions("orthonormal", n, d, seed, f"noisy.{name}", torch.float64) for name, n in (("EP", N + T), ("U", N))
@@ -69,10 +75,7 @@ def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Iter
         for name, n in (("E", N), ("P", T), ("U", N))
     )
     W1, scores = noisy_step(E, P, U)
-    errors = {
-        "error.scores": float(exact.abs().max()),
-        "error.W1": float((W1 - filtered_step(E, U)).abs().max()),
-    }
+    errors = {"error.scores": float(exact.abs().max()), "error.W1": float((W1 - filtered_step(E, U)).abs().max())}
     for t in range(T):
         yield errors | _position(scores[:, t] * N / ETA)
 
@@ -83,3 +86,42 @@ def _position(scores: Float[Tensor, "N N"]) -> dict[str, float]:
     accuracy = (scores.argmax(1) == torch.arange(len(scores))).double().mean()
     named = {"accuracy": accuracy, "right.mean": right.mean(), "right.least": right.min(), "wrong.most": wrong.max()}
     return {name: float(value) for name, value in named.items()}
+
+
+def summed_frequencies(batch: Batch, N: int) -> tuple[Float[Tensor, "N N"], Float[Tensor, " N"]]:
+    """Row k: relative frequencies of z_1 … z_t, summed over the in-context positions t with y = k; and their number."""
+    asked = batch.groups["in_context"]
+    visits = np.cumsum(np.eye(N)[batch.tokens], axis=1)[asked]
+    t = np.flatnonzero(asked) % asked.shape[1] + 1
+    is_y = np.eye(N)[:, batch.targets[asked]]
+    return torch.from_numpy(is_y @ (visits / t[:, None])), torch.from_numpy(is_y.sum(axis=1))
+
+
+def class_scores(V: Outputs, sums: Float[Tensor, "N N"], counts: Float[Tensor, " N"]) -> Float[Tensor, "N N"]:
+    """Row k: V_k' · (μ_k − μ) for every k', V_k' = W_V2 e_k'; NaN where y = k was never seen."""
+    means = sums / counts[:, None] - sums.sum(0) / counts.sum()
+    return means @ V @ V.T
+
+
+def one_step_recall(scores: Float[Tensor, "N N"]) -> float:
+    """R1, the share of tokens k whose own score is the largest; a token that was never seen counts as wrong."""
+    right = scores.nan_to_num(-torch.inf).argmax(1) == torch.arange(len(scores))
+    return float((right & ~scores.isnan().any(1)).double().mean())
+
+
+@law("one_step_bigram.recalls")
+def one_step_recalls(draws: int, seed: int, d: int = 128, K: int = 5, T: int = 256, sequences: int = 32) -> Rows:
+    """R1 from the first 1, 2, 4, … of `draws` batches. The batches depend on the seed only, so all widths see the same.
+
+    E and W_V2 are those of `Simplified` at standard scale with this seed.
+    """
+    task = Bigram(K=K, T=T)
+    E, W_V2 = directions("gaussian", task.N, d, seed, "E"), directions("uniform/d", d, d, seed, "W_V2")
+    V = (E @ W_V2.T).double()
+    sums, counts = V.new_zeros(task.N, task.N), V.new_zeros(task.N)
+    for step in range(draws):
+        more, seen = summed_frequencies(task.sample(seed, step, sequences), task.N)
+        sums, counts, batches = sums + more, counts + seen, step + 1
+        if batches.bit_count() == 1:
+            recall, unseen = one_step_recall(class_scores(V, sums, counts)), int((counts == 0).sum())
+            yield {"batches": batches, "tokens": batches * sequences * T, "recall": recall, "unseen": unseen}

@@ -1,6 +1,5 @@
 """How few bits a weight needs: memories rounded to a grid, and bits stored per bit used. Sphere, f(z) = z, M = N."""
 
-from collections.abc import Iterator
 from math import ceil, log2
 
 import torch
@@ -11,8 +10,8 @@ from engram.errors import EngramError
 from engram.memory.rules import hebb, rounded
 from engram.theory.bounds import permutation_bits
 from engram.theory.capacity import linear_trained_capacity
-from engram.theory.overlaps import ENTRIES_AT_ONCE, problems
-from engram.values import law
+from engram.theory.margins import ENTRIES_AT_ONCE, doublings, problems
+from engram.values import Rows, law
 
 Embeddings = Float[Tensor, "problems N d"]
 Matrices = Float[Tensor, "problems d d"]
@@ -50,16 +49,13 @@ def fewest_levels(E: Embeddings, U: Embeddings, W: Matrices) -> tuple[int, float
 
 
 @law("precision.bits")
-def bits_needed(
-    draws: int, seed: int, smallest: int = 16, largest: int = 256, load: float = 0.015
-) -> Iterator[dict[str, float]]:
+def bits_needed(draws: int, seed: int, smallest: int = 16, largest: int = 256, load: float = 0.015) -> Rows:
     """For d = smallest, 2·smallest, …: recall of Hebbian matrices at 1, 2, 3, … bits, N = load · d² pairs.
 
     At least `draws` pairs are tested at each d. `sufficient` is log2 of the fewest levels that keep recall at 0.99,
     `certified` log2 of those that move no margin by more than 1/2, mean over problems.
     """
-    d = smallest
-    while d <= largest:
+    for d in doublings(smallest, largest):
         N = round(load * d**2)
         E, U = _embeddings(ceil(draws / N), N, d, seed, f"precision.{d}")
         W = hebb(E, U)
@@ -70,11 +66,10 @@ def bits_needed(
             "certified": log2(certified_levels(E, U, W)),
         }
         yield found | {f"recall.{b}": share_recalled(E, U, rounded(W, 2**b)) for b in range(1, 7)}
-        d *= 2
 
 
 @law("precision.hebb_efficiency")
-def hebb_efficiency(draws: int, seed: int, d: int = 64) -> Iterator[dict[str, float]]:
+def hebb_efficiency(draws: int, seed: int, d: int = 64) -> Rows:
     """Per number of levels: the most pairs a rounded Hebbian matrix recalls to 0.99, and bits stored per bit used."""
     for levels in (2, 4, 8, 16, 32):
         N, share = _most_pairs(draws, seed, d, levels)
@@ -93,7 +88,7 @@ def _most_pairs(draws: int, seed: int, d: int, levels: int) -> tuple[int, float]
 
 
 @law("precision.trained_efficiency")
-def trained_efficiency(draws: int, seed: int, d: int = 32, steps: int = 600) -> Iterator[dict[str, float]]:
+def trained_efficiency(draws: int, seed: int, d: int = 32, steps: int = 600) -> Rows:
     """Per load: `draws` matrices, trained, then rounded to the fewest levels that keep recall at 0.99."""
     for percent in (40, 70, 100):
         N = round(percent / 100 * linear_trained_capacity(d))

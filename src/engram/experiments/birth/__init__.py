@@ -1,22 +1,45 @@
 """Experiments of "Birth of a Transformer: A Memory Viewpoint" (Bietti et al., NeurIPS 2023)."""
 
+from collections.abc import Sequence
+from math import log, nan
 from typing import Any, Literal
 
-from engram.claims.experiment import Scale
+from engram.claims import Measure, Measures, Records, Scale
+from engram.claims.readings import birth_step
 from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
 from engram.specs import Train
 from engram.tasks import Bigram
 
 Triggers = Literal["fixed", "random"]
-PAPER = "Birth of a Transformer"
 SIZES = {"smoke": (32, 16, 4), "quick": (128, 128, 128), "paper": (256, 128, 512)}  # T, d, batch
 STEPS = {"smoke": 12, "quick": 500, "paper": 500}  # of Figs. 4–7
+RELU = Layer(feed_forward="mlp")
 
 
 def sgd(lr: float) -> SGD:
     """The optimiser of every figure of the simplified model: only its rate changes."""
     return SGD(lr=lr, momentum=0.9, weight_decay=1e-4)
+
+
+def log_ratio(name: str, values: Sequence[float], over: Sequence[float]) -> Measure:
+    """The log of one number over another, which must be positive."""
+    return Measure.over_seeds(name, [log(a / b) for a, b in zip(values, over, strict=True)], low=0)
+
+
+def born_after_output(records: Records, never: float = nan) -> Measures:
+    """Whether the key memories are born later than W_O2; `never` stands for the birth step of a W_O2 that is not."""
+    outputs = [birth_step(record, "recall.W_O2", never=never) for record in records]
+    for name, column in {"W_K2": "recall.W_K2", "W_K1 (t<64)": "recall.W_K1.t<64"}.items():
+        keys = [birth_step(record, column) for record in records]
+        yield log_ratio(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", keys, outputs)
+
+
+def in_context(sizes: Sequence[int], seed: int, lr: float, steps: int, **plan: Any) -> Train:
+    """Training of Figs. 3 and 8 and birth.joint: no W_F, K=5 random triggers, only in-context positions count."""
+    T, d, batch = sizes
+    how = Plan(optimiser=sgd(lr), steps=steps, batch=batch, **plan)
+    return Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=how, seed=seed)
 
 
 def all_tokens(scale: Scale, seed: int, task: Bigram, **plan: Any) -> Train:
@@ -35,11 +58,11 @@ def three_triggers(scale: Scale, seed: int, outputs: str) -> Train:
 
 
 def full_transformer(
-    scale: Scale, seed: int, triggers: Triggers, layers: int, heads: int, steps: int, at_end: tuple[Any, ...]
+    scale: Scale, seed: int, layers: tuple[Layer, ...], steps: int, triggers: Triggers, at_end: tuple[str, ...] = ()
 ) -> Train:
-    """Training of Figs. 2 and 11: K=3, ReLU layers of 4d units, layer norms, everything trained by Adam, lr 0.003."""
+    """Training of Figs. 2, 10 and 11: K=3, 4d units in ReLU layers, layer norms, all trained by Adam, lr 0.003."""
     T, d, batch = SIZES[scale]
-    model = Transformer(d=d, hidden=4 * d, layers=(Layer(heads=heads, feed_forward="mlp"),) * layers, norm="pre")
+    model = Transformer(d=d, hidden=4 * d, layers=layers, norm="pre")
     adam = Adam(lr=0.003)
     plan = Plan(optimiser=adam, steps=steps, batch=batch, trained=model.names, loss="all", at_end=at_end)
     return Train(task=Bigram(K=3, T=T, triggers=triggers), model=model, plan=plan, seed=seed)

@@ -7,55 +7,31 @@ loss on all tokens. The paper does not state its optimiser here; this is Adam wi
     engram run birth.fig10 --seeds 3
 """
 
-from collections.abc import Iterator, Sequence
-from math import log
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.claims.readings import late_mean, reached
-from engram.experiments.birth import PAPER, SIZES
-from engram.learning import Adam, Plan
-from engram.models import Layer, Transformer
-from engram.records import Record
-from engram.specs import Train
-from engram.tasks import Bigram
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
+from engram.claims.readings import late_mean
+from engram.experiments.birth import RELU, born_after_output, full_transformer
+from engram.models import Layer
 
 TIMES = "quick 3 min a seed, paper 1 h a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 10"
+SOURCE = "Birth of a Transformer, Fig. 10"
 CLAIMS = {"birth.full-architecture": "With everything trained, ReLU layer and layer norms, the same memories are born."}
 SEEDS = {"quick": 3}
 STEPS = {"smoke": 6, "quick": 400, "paper": 1000}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
-    T, d, batch = SIZES[scale]
-    model = Transformer(d=d, hidden=4 * d, layers=(Layer(), Layer(feed_forward="mlp")), norm="pre")
-    plan = Plan(optimiser=Adam(lr=0.003), steps=STEPS[scale], batch=batch, trained=model.names, loss="all")
-    return {"everything trained": [Train(task=Bigram(K=3, T=T), model=model, plan=plan, seed=seed) for seed in seeds]}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    layers, steps = (Layer(), RELU), STEPS[scale]
+    return {"everything trained": [full_transformer(scale, seed, layers, steps, "random") for seed in seeds]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     records = runs["everything trained"]
     accuracy = [late_mean(r, "accuracy.in_context", r.train.steps) for r in records]
-    keys = {"W_K2": "recall.W_K2", "W_K1 (t<64)": "recall.W_K1.t<64"}
-    births = {name: [_later(record, column) for record in records] for name, column in keys.items()}
-    measures = [
-        Measure.over_seeds("in-context accuracy, mean of the last 30 steps", accuracy, low=0.9),
-        *(
-            Measure.over_seeds(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", ratios, low=0)
-            for name, ratios in births.items()
-        ),
-    ]
-    yield "birth.full-architecture", measures
+    yield Measure.over_seeds("in-context accuracy, mean of the last 30 steps", accuracy, low=0.9)
+    yield from born_after_output(records)
 
 
-def _later(record: Record, column: str) -> float:
-    """Log of the birth step of a key memory over that of W_O2; NaN where one of them was not born."""
-    return log(reached(record, column, 0.5, width=1) / reached(record, "recall.W_O2", 0.5, width=1))
-
-
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.transformers import everything_trained
 
     return everything_trained(runs["everything trained"])

@@ -10,21 +10,18 @@ in for it. Three seeds cannot place such a number; the claim sets it beside that
     engram run birth.fig11 --seeds 3
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.birth import PAPER, full_transformer
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
+from engram.experiments.birth import full_transformer
+from engram.models import Layer
 from engram.records import Record
-from engram.specs import Train
 
 TIMES = "quick 4 min a seed, paper 1.5 h a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 11"
+SOURCE = "Birth of a Transformer, Fig. 11"
 CLAIMS = {"birth.heads-share": "One head of layer 1 does most of the looking back; the induction is spread over heads."}
 SEEDS = {"quick": 3}
 STEPS = {"smoke": 6, "quick": 400, "paper": 1000}
@@ -32,25 +29,21 @@ HEADS = 4
 EDGES = {"layer 1: edges to t−1": ("previous", 1), "layer 2: edges to successors": ("successors", 2)}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
-    looks = ("effects", "masses")
-    return {"four heads": [full_transformer(scale, seed, "random", 2, HEADS, STEPS[scale], looks) for seed in seeds]}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    layers, looks = (Layer(heads=HEADS, feed_forward="mlp"),) * 2, ("effects", "masses")
+    return {"four heads": [full_transformer(scale, seed, layers, STEPS[scale], "random", looks) for seed in seeds]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     back, after = ([Effects.of(record, *edges) for record in runs["four heads"]] for edges in EDGES.values())
+    first, second = ([e.top for e in of_layer] for of_layer in (back, after))
+    narrow, wide = ([e.spread for e in of_layer] for of_layer in (back, after))
     shares = [max(e.shares) for e in back]
-    tops = [[e.top for e in of_layer] for of_layer in (back, after)]
-    alone = [a - b for a, b in zip(*tops, strict=True)]
-    wider = [a.spread - b.spread for a, b in zip(after, back, strict=True)]
-    measures = [
-        Measure.over_seeds("layer 1: share of its top head in the effects of its heads", shares, low=0.5),
-        Measure.over_seeds("effect of the top head over that of all heads: layer 1 minus layer 2", alone, low=0),
-        Measure.over_seeds("layer 2: effect of its top head over that of all its heads", tops[1], high=0.5),
-        Measure.over_seeds("layer 2: heads that share the induction effect", [e.spread for e in after], low=1.5),
-        Measure.over_seeds("heads that share it: layer 2 minus layer 1", wider, low=0),
-    ]
-    yield "birth.heads-share", measures
+    yield Measure.over_seeds("layer 1: share of its top head in the effects of its heads", shares, low=0.5)
+    yield Measure.difference("effect of the top head over that of all heads: layer 1 minus layer 2", first, second)
+    yield Measure.over_seeds("layer 2: effect of its top head over that of all its heads", second, high=0.5)
+    yield Measure.over_seeds("layer 2: heads that share the induction effect", wide, low=1.5)
+    yield Measure.difference("heads that share it: layer 2 minus layer 1", wide, narrow)
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ class Effects:
         return float(1 / np.sum(self.shares**2))
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.transformers import head_figure
 
     records = runs["four heads"]

@@ -7,7 +7,7 @@ without layer norms that diverged for two of four first seeds.)
 What one layer can do. It sees the current token and a weighted bag of the tokens so far, not which token followed
 which. The outputs of triggers stand out in the bag, so it guesses a token that is more frequent than others explain.
 Two such guesses from exact counts, and the best predictor of all, are levels beside the measurement
-(engram.theory.predictors). With random triggers even the best stays below 1, because a token seen before need not be
+(engram.theory.bigram). With random triggers even the best stays below 1, because a token seen before need not be
 a trigger: 0.976 at T=128, 0.987 at the paper's T=256. `birth.two-layers-near-ceiling` requires the same share of it as
 the paper's 95 %.
 
@@ -16,17 +16,14 @@ the paper's 95 %.
 
 from collections.abc import Iterator, Sequence
 from math import log
-from typing import Any
 
-from engram.claims import Claim, Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claim, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.claims.readings import late_mean
-from engram.experiments.birth import PAPER, SIZES, Triggers, full_transformer
-from engram.records import Record
-from engram.specs import Check, Train
+from engram.experiments.birth import RELU, SIZES, Triggers, full_transformer
+from engram.specs import Train
 
 TIMES = "quick 11 min a seed, paper 4 h a seed on 2 cores (estimated)"
-SOURCE = f"{PAPER}, section 3 and Fig. 2"
+SOURCE = "Birth of a Transformer, section 3 and Fig. 2"
 CLAIMS = {
     "birth.one-layer-fails": "In context two layers reach 99 % (fixed triggers) and 95 % (random), one about 55 %.",
     "birth.induction-attention": "Layer 1 attends to the previous token, layer 2 to tokens after earlier visits.",
@@ -43,21 +40,17 @@ LEAST: dict[Triggers, float] = {"fixed": 0.99, "random": 0.95}
 KINDS: list[tuple[Triggers, int]] = [(triggers, layers) for triggers in LEAST for layers in (2, 1)]
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Any, list[Train] | list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     trainings = {kind: [_train(scale, *kind, seed) for seed in seeds] for kind in KINDS}
-    return {**trainings, **{("levels", triggers): [_levels(scale, triggers)] for triggers in LEAST}}
-
-
-def _levels(scale: Scale, triggers: str) -> Check:
-    """One for all seeds: these levels belong to the task."""
-    sizes = {"K": 3, "T": SIZES[scale][0], "triggers": triggers}
-    return Check(law="predictors.in_context_levels", sizes=sizes, draws=16 if scale == "smoke" else 4000)
+    law, draws, T = "predictors.in_context_levels", 16 if scale == "smoke" else 4000, SIZES[scale][0]
+    levels = {("levels", triggers): checks(law, [0], draws, K=3, T=T, triggers=triggers) for triggers in LEAST}
+    return {**trainings, **levels}  # levels belong to the task: they are the same for all seeds
 
 
 def _train(scale: Scale, triggers: Triggers, layers: int, seed: int) -> Train:
     steps = dict(zip(LEAST, STEPS[layers][scale], strict=True))[triggers]
     looks = () if layers == 1 else ("masses",) if triggers == "random" else ("masses", "previous_masses")
-    return full_transformer(scale, seed, triggers, layers=layers, heads=1, steps=steps, at_end=looks)
+    return full_transformer(scale, seed, (RELU,) * layers, steps, triggers, looks)
 
 
 def claims(runs: Runs) -> Iterator[Claim | tuple[str, Sequence[Measure]]]:
@@ -75,7 +68,7 @@ def claims(runs: Runs) -> Iterator[Claim | tuple[str, Sequence[Measure]]]:
     yield Claim(NEAR, CLAIMS[NEAR], f"{SOURCE}; the ceiling is computed here", (measure,))
 
 
-def _one_layer(kind: str, runs: Sequence[Record], bag: float) -> Iterator[Measure]:
+def _one_layer(kind: str, runs: Records, bag: float) -> Measures:
     """What one layer reaches, and that a good guess from the bag of tokens is not far below it."""
     reached = [late_mean(r, ACCURACY, r.train.steps, 100) for r in runs]
     yield Measure.over_seeds(f"1 layer, {kind} triggers: in-context accuracy", reached, low=0.47, high=0.63)
@@ -83,23 +76,19 @@ def _one_layer(kind: str, runs: Sequence[Record], bag: float) -> Iterator[Measur
     yield Measure.over_seeds(f"1 layer, {kind}: minus a good guess from the bag of tokens", above, high=0.05)
 
 
-def _attends(kind: str, runs: Sequence[Record]) -> Iterator[Measure]:
+def _attends(kind: str, runs: Records) -> Measures:
     """Attention on the edges of the circuit against chance; with fixed triggers only where a trigger is."""
-    back, after, others = ("previous", "successors.triggers", "successors.others")
-    back = back if kind == "random" else f"{back}.after_triggers"
-    where = "" if kind == "random" else ", after triggers"
+    fixed, others = kind == "fixed", f"{kind}: layer 2 on successors, at other repeated tokens"
+    back, where = ("previous.after_triggers", ", after triggers") if fixed else ("previous", "")
     yield _over_chance(f"{kind}: layer 1 on t−1{where}", runs, back, low=0)
-    yield _over_chance(f"{kind}: layer 2 on successors, at triggers", runs, after, low=0)
-    label = f"{kind}: layer 2 on successors, at other repeated tokens"
-    if kind == "random":
-        yield _over_chance(label, runs, others, low=0)
-        return
-    yield _over_chance(label, runs, others, high=0)
-    gaps = [r.last(f"mass.{back}") - r.last("mass.previous.elsewhere") for r in runs]
-    yield Measure.over_seeds(f"{kind}: mass of layer 1 on t−1, after triggers minus elsewhere", gaps, low=0)
+    yield _over_chance(f"{kind}: layer 2 on successors, at triggers", runs, "successors.triggers", low=0)
+    yield _over_chance(others, runs, "successors.others", **({"high": 0} if fixed else {"low": 0}))
+    if fixed:
+        after, elsewhere = ([r.last(f"mass.{name}") for r in runs] for name in (back, "previous.elsewhere"))
+        yield Measure.difference(f"{kind}: mass of layer 1 on t−1, after triggers minus elsewhere", after, elsewhere)
 
 
-def _over_chance(label: str, runs: Sequence[Record], name: str, **band: float) -> Measure:
+def _over_chance(label: str, runs: Records, name: str, **band: float) -> Measure:
     """The log of the mass over that of uniform attention."""
     logs = [log(record.last(f"mass.{name}") / record.last(f"mass.{name}.chance")) for record in runs]
     return Measure.over_seeds(f"{label}: log of its mass over chance", logs, **band)
@@ -110,7 +99,7 @@ def levels_of(runs: Runs) -> dict[str, dict[str, float]]:
     return {triggers: runs["levels", triggers][0].rows[0] for triggers in LEAST}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.transformers import one_and_two_layers
 
     return one_and_two_layers({kind: runs[kind] for kind in KINDS}, levels_of(runs))

@@ -6,21 +6,14 @@ schedules freeze W_O2, both key matrices, W_K2 or W_K1 until step 300; the fifth
     engram run birth.fig3 --seeds 8
 """
 
-from collections.abc import Iterator, Sequence
 from math import log, nan
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import highest, reached, value_at
-from engram.experiments.birth import PAPER, SIZES, sgd
-from engram.learning import Plan
-from engram.models import Simplified
-from engram.specs import Train
-from engram.tasks import Bigram
+from engram.experiments.birth import SIZES, in_context
 
 TIMES = "quick 2 min a seed, paper 17 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 3"
+SOURCE = "Birth of a Transformer, Fig. 3"
 CLAIMS = {
     "birth.output-must-come-first": "W_O2 can and must be learned before the key matrices, but does not suffice.",
     "birth.second-layer-before-first": "It is easier to learn W_K2 while W_K1 is frozen than the reverse.",
@@ -47,38 +40,35 @@ STEPS = {"smoke": (12, 6), "quick": (1000, 300), "paper": (1000, 300)}  # all, a
 EARLY = "recall.W_K1.t<64"
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
-    return {name: [_train(scale, frozen, seed) for seed in seeds] for name, frozen in SCHEDULES.items()}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    steps, until = STEPS[scale]
+    thaws = {name: dict.fromkeys(frozen, until) for name, frozen in SCHEDULES.items()}
+    return {
+        name: [in_context(SIZES[scale], seed, 0.2, steps, frozen_until=thaw) for seed in seeds]
+        for name, thaw in thaws.items()
+    }
 
 
-def _train(scale: Scale, frozen: tuple[str, ...], seed: int) -> Train:
-    (T, d, batch), (steps, until) = SIZES[scale], STEPS[scale]
-    plan = Plan(optimiser=sgd(0.2), steps=steps, batch=batch, frozen_until=dict.fromkeys(frozen, until))
-    return Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed)
-
-
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     until = max(runs["W_O2 frozen"][0].train.plan.frozen_until.values(), default=0)
 
     def at_thaw(name: str, column: str) -> list[float]:
         return [value_at(record, column, until) for record in runs[name]]
 
-    flat = [
-        Measure.over_seeds(f"W_O2 frozen: {column} at step {until}", at_thaw("W_O2 frozen", column), high=0.1)
-        for column in ("recall.W_K2", EARLY)
-    ]
     alone = [highest(record, "accuracy.in_context", until) for record in runs["W_K1, W_K2 frozen"]]
     learned = at_thaw("W_K1, W_K2 frozen", "recall.W_O2")
     measures = [
-        *flat,
+        *(
+            Measure.over_seeds(f"W_O2 frozen: {column} at step {until}", at_thaw("W_O2 frozen", column), high=0.1)
+            for column in ("recall.W_K2", EARLY)
+        ),
         Measure.over_seeds(f"W_K1, W_K2 frozen: recall.W_O2 at step {until}", learned, low=0.95),
         Measure.over_seeds(f"W_K1, W_K2 frozen: highest in-context accuracy up to step {until}", alone, high=0.5),
     ]
     yield "birth.output-must-come-first", measures
     second, first = at_thaw("W_K1 frozen", "recall.W_K2"), at_thaw("W_K2 frozen", EARLY)
-    gaps = [a - b for a, b in zip(second, first, strict=True)]
     name = f"recall of W_K2 (W_K1 frozen) minus W_K1 t<64 (W_K2 frozen) at step {until}"
-    yield "birth.second-layer-before-first", [Measure.over_seeds(name, gaps, low=0)]
+    yield "birth.second-layer-before-first", [Measure.difference(name, second, first)]
     yield "birth.joint-is-faster", [_slower(name, runs, until) for name in SCHEDULES if name != "joint"]
 
 
@@ -89,7 +79,7 @@ def _slower(name: str, runs: Runs, until: int) -> Measure:
     return Measure.over_seeds(f"log of steps to accuracy 0.8: {name}, from step {until}, over joint", ratios, low=0)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.birth import schedules
 
     return schedules(runs)

@@ -10,19 +10,13 @@ frequent tokens.
     engram run birth.fig4-left --seeds 6
 """
 
-from collections.abc import Iterator, Sequence
-from math import log
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Runs, Scale, Seeds, checks
 from engram.claims.readings import fallen
-from engram.experiments.birth import PAPER, SIZES, all_tokens
-from engram.specs import Check, Train
+from engram.experiments.birth import SIZES, all_tokens, log_ratio
 from engram.tasks import Bigram
 
 TIMES = "quick 2 min a seed, paper 22 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 4 (left)"
+SOURCE = "Birth of a Transformer, Fig. 4 (left)"
 FIRST, SLOWS = "birth.global-before-in-context", "birth.data-slows"
 MATCHED, FEWER = "birth.random-slows-at-equal-rarity", "birth.fewer-fixed-slows"
 CLAIMS = {
@@ -66,35 +60,27 @@ SLOWER = (  # the slower, what it is slower than, and why
 )
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, str], list[Train] | list[Check]]:
-    floors = {("floor", name): [_floor(SIZES[scale][0], fields)] for name, fields in DATA.items()}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    """The floor, the least global loss of a data law, belongs to the task and not to a seed."""
+    sizes = {name: {"T": SIZES[scale][0], "triggers": "random"} | fields for name, fields in DATA.items()}
+    floors = {("floor", name): checks("bigram.floor", [0], 1000, **size) for name, size in sizes.items()}
     return {**trainings(scale, seeds), **floors}
 
 
-def trainings(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+def trainings(scale: Scale, seeds: Seeds) -> Labelled:
     tasks = {name: Bigram(**fields, T=SIZES[scale][0]) for name, fields in DATA.items()}  # type: ignore[arg-type]
     return {name: [all_tokens(scale, seed, task) for seed in seeds] for name, task in tasks.items()}
 
 
-def _floor(T: int, fields: dict[str, Any]) -> Check:
-    """The least global loss of a data law: it belongs to the task, not to a seed."""
-    sizes = {"T": T, "triggers": "random"} | fields
-    return Check(law="bigram.floor", sizes=sizes, draws=1000)
-
-
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     floors = floors_of(runs)
     halves = {name: [fallen(r, "loss.in_context", 0.5, 0.0) for r in runs[name]] for name in DATA}
     drops = {name: [fallen(r, "loss.global", 0.8, floors[name]) for r in runs[name]] for name in DATA}
     drop = "over 80 % of the global drop"
-    yield FIRST, [_log_ratio(f"{name}: {HALF} {drop}", halves[name], drops[name]) for name in DATA]
-    yield SLOWS, [_log_ratio(f"{why}: {HALF}, {a} over {b}", halves[a], halves[b]) for a, b, why in SLOWER]
+    yield FIRST, [log_ratio(f"{name}: {HALF} {drop}", halves[name], drops[name]) for name in DATA]
+    yield SLOWS, [log_ratio(f"{why}: {HALF}, {a} over {b}", halves[a], halves[b]) for a, b, why in SLOWER]
     for id, (a, b) in OWN.items():
-        yield id, [_log_ratio(f"{HALF}, {a} over {b}", halves[a], halves[b])]
-
-
-def _log_ratio(name: str, later: Sequence[float], earlier: Sequence[float]) -> Measure:
-    return Measure.over_seeds(name, [log(a / b) for a, b in zip(later, earlier, strict=True)], low=0)
+        yield id, [log_ratio(f"{HALF}, {a} over {b}", halves[a], halves[b])]
 
 
 def floors_of(runs: Runs) -> dict[str, float]:
@@ -102,7 +88,7 @@ def floors_of(runs: Runs) -> dict[str, float]:
     return {name: runs["floor", name][0].rows[0]["floor"] for name in DATA}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.birth import losses_by_data
 
     return losses_by_data({name: runs[name] for name in DATA}, floors_of(runs))

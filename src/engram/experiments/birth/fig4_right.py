@@ -9,18 +9,12 @@ output agrees with one of the top predictions of the global bigram, "in which ca
     engram run birth.fig4-right --seeds 6
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
 from engram.claims.readings import mean_between
-from engram.experiments.birth import PAPER, three_triggers
-from engram.records import Record
-from engram.specs import Train
+from engram.experiments.birth import three_triggers
 
 TIMES = "quick 25 s a seed, paper 4 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 4 (right) and section 3"
+SOURCE = "Birth of a Transformer, Fig. 4 (right) and section 3"
 CLAIMS = {
     "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",
     "birth.preference": "The model prefers the induction head, unless its token is a top one of the bigram.",
@@ -39,40 +33,31 @@ SEEDS = {"quick": 6}  # rates differ from seed to seed
 PLACES = {"unlikely": "none of the three likeliest under π_b", "likely": "second or third under π_b"}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {"uniform": [three_triggers(scale, seed, "uniform") for seed in seeds]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     records = runs["uniform"]
-    lost = [early(r, "recall.W_O2") - late(r, "recall.W_O2") for r in records]
-    gained = [late(r, "kl.W_F") - early(r, "kl.W_F") for r in records]
+    recall, kl = ([mean_between(r, column, 0.3, 0.5) for r in records] for column in ("recall.W_O2", "kl.W_F"))
+    late_recall, late_kl = ([mean_between(r, column, 0.9, 1) for r in records] for column in ("recall.W_O2", "kl.W_F"))
     measures = [
-        Measure.over_seeds("recall of W_O2 lost: 30–50 % of the steps minus last 10 %", lost, low=0),
-        Measure.over_seeds("KL of W_F grown (nats): last 10 % of the steps minus 30–50 %", gained, low=0),
+        Measure.difference("recall of W_O2 lost: 30–50 % of the steps minus last 10 %", recall, late_recall),
+        Measure.difference("KL of W_F grown (nats): last 10 % of the steps minus 30–50 %", late_kl, kl),
     ]
     yield "birth.competition", measures
     yield "birth.preference", [_believes(records, place) for place in PLACES]
 
 
-def _believes(records: Sequence[Record], place: str) -> Measure:
+def _believes(records: Records, place: str) -> Measure:
     """How much more often the model follows the one that the paper says it follows."""
     head, bigram = ([r.last(f"preference.{place}.{whom}") for r in records] for whom in ("follows", "bigram"))
     whom, more, less = ("the head", head, bigram) if place == "unlikely" else ("the bigram's favourite", bigram, head)
     other = "the favourite" if place == "unlikely" else "the head"
-    gaps = [a - b for a, b in zip(more, less, strict=True)]
-    return Measure.over_seeds(f"head's token {PLACES[place]}: predicts {whom} minus {other}", gaps, low=0)
+    return Measure.difference(f"head's token {PLACES[place]}: predicts {whom} minus {other}", more, less)
 
 
-def early(record: Record, column: str) -> float:
-    return mean_between(record, column, 0.3, 0.5)
-
-
-def late(record: Record, column: str) -> float:
-    return mean_between(record, column, 0.9, 1.0)
-
-
-def figure(runs: Runs) -> Any:
-    from engram.show.attribution import probes_and_shares
+def figure(runs: Runs) -> Figure:
+    from engram.show.birth import probes_and_shares
 
     return probes_and_shares(runs["uniform"])

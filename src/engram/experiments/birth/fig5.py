@@ -8,32 +8,26 @@ than a random one, which slows down all memories: for K=1 the claim is only that
     engram run birth.fig5 --seeds 6
 """
 
-from collections.abc import Iterator, Sequence
 from math import log
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs
+from engram.claims import Claimed, Figure, Measure, Runs
 from engram.claims.readings import reached
-from engram.experiments.birth import PAPER
-from engram.experiments.birth.fig4_left import SEEDS
-from engram.experiments.birth.fig4_left import trainings as specs
-
-__all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
+from engram.experiments.birth import fig4_left
 
 TIMES = "the runs of birth.fig4-left: quick 2 min a seed, paper 22 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 5"
+SOURCE = "Birth of a Transformer, Fig. 5"
 CLAIMS = {
     "birth.slow-output-memory": "With few or rare triggers it is the output memory W_O2 that is learned slowly.",
     "birth.slow-key-memory": "With random triggers it is more the key memories that are learned slowly.",
 }
+SEEDS, specs = fig4_left.SEEDS, fig4_left.trainings
 OUTPUT, KEY = "recall.W_O2", "recall.W_K1.t<64"
 LEVEL = 0.2  # of recall: one that every law of data reaches
 FEW_OR_RARE = (("K=1 random", "K=5 random"), ("K=5 fixed, ranks 6–10", "K=5 fixed, ranks 1–5"))
 RANDOM, RANDOM_ONE = ("K=5 random", "K=5 fixed, ranks 1–5"), ("K=1 random", "K=1 fixed, most frequent")
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     def slowed(slow: str, fast: str, column: str) -> list[float]:
         a, b = ([reached(r, column, LEVEL, width=1) for r in runs[name]] for name in (slow, fast))
         return [log(x / y) for x, y in zip(a, b, strict=True)]
@@ -43,14 +37,14 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
         return Measure.over_seeds(name, slowed(slow, fast, column), low=0)
 
     def beside(slow: str, fast: str, column: str, other: str) -> Measure:
-        gaps = [a - b for a, b in zip(slowed(slow, fast, column), slowed(slow, fast, other), strict=True)]
-        return Measure.over_seeds(f"log of slowdown, {column} minus {other}: {slow} over {fast}", gaps, low=0)
+        name = f"log of slowdown, {column} minus {other}: {slow} over {fast}"
+        return Measure.difference(name, slowed(slow, fast, column), slowed(slow, fast, other))
 
     yield "birth.slow-output-memory", [alone(*pair, OUTPUT) for pair in FEW_OR_RARE]
     yield "birth.slow-key-memory", [beside(*RANDOM, KEY, OUTPUT), alone(*RANDOM_ONE, KEY)]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.birth import memories_by_kind
 
     return memories_by_kind(runs, "Fig. 5: memories by data")

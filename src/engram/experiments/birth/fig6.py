@@ -6,39 +6,29 @@ induction head to learn from; the previous-token memory is useful at every posit
     engram run birth.fig6 --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from math import inf
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs
+from engram.claims import Figure, Measure, Measures, Runs
 from engram.claims.readings import late_mean
-from engram.experiments.birth import PAPER
 from engram.experiments.birth.fig4_center import LAWS, specs
 
 __all__ = ["CLAIMS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
 TIMES = "the runs of birth.fig4-center: quick 50 s a seed, paper 9 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 6"
+SOURCE = "Birth of a Transformer, Fig. 6"
 CLAIMS = {
     "birth.diversity-fills-memories": "Uniform outputs fit W_O2 and W_K2 better than bigram ones; W_K1 is comparable."
 }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
-    def gaps(column: str) -> list[float]:
+def claims(runs: Runs) -> Measures:
+    bands = {"recall.W_O2": (0, inf), "recall.W_K2": (0, inf), "recall.W_K1.t<64": (-0.15, 0.15)}
+    for column, band in bands.items():
         uniform, bigram = ([late_mean(r, column, r.train.steps, 50) for r in runs[law]] for law in LAWS)
-        return [u - b for u, b in zip(uniform, bigram, strict=True)]
-
-    better = [
-        Measure.over_seeds(f"{column}, last 50 steps: uniform minus bigram", gaps(column), low=0)
-        for column in ("recall.W_O2", "recall.W_K2")
-    ]
-    same = "recall.W_K1.t<64"
-    comparable = Measure.over_seeds(f"{same}, last 50 steps: uniform minus bigram", gaps(same), low=-0.15, high=0.15)
-    yield "birth.diversity-fills-memories", [*better, comparable]
+        yield Measure.difference(f"{column}, last 50 steps: uniform minus bigram", uniform, bigram, *band)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.birth import memories_by_kind
 
     kinds = {f"trained on {law} outputs": same for law, same in runs.items()}

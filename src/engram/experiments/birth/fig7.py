@@ -6,40 +6,30 @@ each map, minus what the first weights gave it by chance.
     engram run birth.fig7 --seeds 6
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs
-from engram.experiments.birth import PAPER
+from engram.claims import Figure, Measure, Measures, Runs
 from engram.experiments.birth.fig4_right import SEEDS, specs
 
 __all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
 TIMES = "the runs of birth.fig4-right: quick 25 s a seed, paper 4 min a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 7"
+SOURCE = "Birth of a Transformer, Fig. 7"
 CLAIMS = {
     "birth.memory-diagonals": "W_K2 is weaker for rare triggers, W_K1 for late positions; W_O2 is roughly uniform."
 }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     def read(name: str) -> list[float]:
         return [record.last(f"diagonal.{name}") for record in runs["uniform"]]
 
-    def uneven(name: str) -> list[float]:
-        return [a - b for a, b in zip(read(f"{name}.variation"), read("W_O2.variation"), strict=True)]
-
-    measures = [
-        Measure.over_seeds("rank correlation of strength in W_K2 with frequency", read("W_K2.frequency"), low=0),
-        Measure.over_seeds("rank correlation of strength in W_K1 with position t", read("W_K1.position"), high=0),
-        Measure.over_seeds("coefficient of variation: W_K2 minus W_O2", uneven("W_K2"), low=0),
-        Measure.over_seeds("coefficient of variation: W_K1 minus W_O2", uneven("W_K1"), low=0),
-    ]
-    yield "birth.memory-diagonals", measures
+    yield Measure.over_seeds("rank correlation of strength in W_K2 with frequency", read("W_K2.frequency"), low=0)
+    yield Measure.over_seeds("rank correlation of strength in W_K1 with position t", read("W_K1.position"), high=0)
+    for key in ("W_K2", "W_K1"):
+        uneven, even = read(f"{key}.variation"), read("W_O2.variation")
+        yield Measure.difference(f"coefficient of variation: {key} minus W_O2", uneven, even)
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.strengths import strengths_and_maps
+def figure(runs: Runs) -> Figure:
+    from engram.show.memories import strengths_and_maps
 
     return strengths_and_maps(runs["uniform"])

@@ -15,26 +15,21 @@ slowdown, against the claim.
     engram run birth.fig8 --seeds 6
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import log, nan
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.claims.readings import birth
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
+from engram.claims.readings import birth_step
 from engram.errors import EngramError
-from engram.experiments.birth import PAPER, SIZES, sgd
-from engram.learning import Plan
-from engram.models import Simplified
+from engram.experiments.birth import SIZES, in_context
 from engram.records import Record
 from engram.specs import Train
-from engram.tasks import Bigram
 
 TIMES = "quick 40 s a seed and 1 min of tuning, paper 4 min a seed and 5 min of tuning, on 2 cores"
-SOURCE = f"{PAPER}, Fig. 8 (Appendix E, effect of dimension)"
+SOURCE = "Birth of a Transformer, Fig. 8 (Appendix E, effect of dimension)"
 CLAIMS = {
     "birth.dimension": "W_O2 is learned faster with higher d, at d=128 in a few steps if the rate is tuned; untuned, "
     "low d is slowed down further."
@@ -53,18 +48,18 @@ BATCH = {scale: batch for scale, (_, _, batch) in SIZES.items()}
 LARGE = BATCH | {"quick": BATCH["paper"]}  # at which few steps are counted
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[Any, ...], list[Train]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """Labels are ("fixed", d), and ("tuning", d, batch, rate) and ("tuned", d, batch, rate)."""
     untuned, steps = STEPS[scale]
-    found = {("fixed", d): [_train(scale, d, FIXED, untuned, seed) for seed in seeds] for d in WIDTHS[scale]}
+    found: Labelled = {("fixed", d): [_train(scale, d, FIXED, untuned, seed) for seed in seeds] for d in WIDTHS[scale]}
     for d in WIDTHS[scale]:
-        found |= _grid(scale, d, steps, RATES[scale], TUNED.get(scale, {}).get(d), seeds)
-    return found | (_grid("paper", HIGH, 30, FEW_RATES, FEW_TUNED, seeds) if scale == "quick" else {})
+        found = {**found, **_grid(scale, d, steps, RATES[scale], TUNED.get(scale, {}).get(d), seeds)}
+    if scale == "quick":
+        found = {**found, **_grid("paper", HIGH, 30, FEW_RATES, FEW_TUNED, seeds)}
+    return found
 
 
-def _grid(
-    scale: Scale, d: int, steps: int, rates: Sequence[float], best: float | None, seeds: Sequence[int]
-) -> dict[tuple[Any, ...], list[Train]]:
+def _grid(scale: Scale, d: int, steps: int, rates: Sequence[float], best: float | None, seeds: Seeds) -> Labelled:
     """Every rate on the tuning seeds, and the best on the others; every rate on these too while none is known."""
     tried = {("tuning", rate): TUNING_SEEDS for rate in rates}
     reported = {("tuned", rate): seeds for rate in (rates if best is None else (best,))}
@@ -76,47 +71,33 @@ def _grid(
 
 def _train(scale: Scale, d: int, rate: float, steps: int, seed: int) -> Train:
     T, _, batch = SIZES[scale]
-    plan = Plan(optimiser=sgd(rate), steps=steps, batch=batch, trained=("W_O2",), probe_every=1, attention_every=steps)
-    return Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed)
+    return in_context((T, d, batch), seed, rate, steps, trained=("W_O2",), probe_every=1, attention_every=steps)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     tuned = {d: at_tuned_rate(runs, d, BATCH[runs.scale]) for d in WIDTHS[runs.scale]}
     steps = tuned[LOW][0].train.steps
-    rises = [
-        Measure.over_seeds(
-            f"tuned: mean recall up to step {steps}, d={wide} minus d={narrow}",
-            [mean_recall(b) - mean_recall(a) for a, b in zip(tuned[narrow], tuned[wide], strict=True)],
-            low=0,
-        )
-        for narrow, wide in pairwise(tuned)
-    ]
+    recalls = {d: [mean_recall(record) for record in same] for d, same in tuned.items()}
+    for narrow, wide in pairwise(tuned):
+        name = f"tuned: mean recall up to step {steps}, d={wide} minus d={narrow}"
+        yield Measure.difference(name, recalls[wide], recalls[narrow])
     large = LARGE[runs.scale]
-    few = [steps_to(record, 0.9) for record in at_tuned_rate(runs, HIGH, large)]
+    few = [birth_step(record, RECALL, 0.9) for record in at_tuned_rate(runs, HIGH, large)]
+    yield Measure.over_seeds(f"tuned: steps to recall 0.9, d={HIGH}, batch {large}", few, high=FEW_STEPS)
     narrow, wide = runs["fixed", LOW], runs["fixed", HIGH]
     slowed = _slowdowns(narrow, tuned[LOW], never=narrow[0].train.steps), _slowdowns(wide, tuned[HIGH])
-    further = [a - b for a, b in zip(*slowed, strict=True)]
-    measures = [
-        *rises,
-        Measure.over_seeds(f"tuned: steps to recall 0.9, d={HIGH}, batch {large}", few, high=FEW_STEPS),
-        Measure.over_seeds(f"slowdown by the fixed rate, d={LOW} minus d={HIGH}", further, low=0),
-    ]
-    yield "birth.dimension", measures
+    yield Measure.difference(f"slowdown by the fixed rate, d={LOW} minus d={HIGH}", *slowed)
 
 
-def _slowdowns(fixed: Sequence[Record], tuned: Sequence[Record], never: float = nan) -> list[float]:
+def _slowdowns(fixed: Records, tuned: Records, never: float = nan) -> list[float]:
     """For each seed the log of the steps to recall 0.3 at the fixed rate, or `never`, over those at the tuned one."""
-    return [log(steps_to(a, 0.3, never) / steps_to(b, 0.3)) for a, b in zip(fixed, tuned, strict=True)]
+    slow = [birth_step(record, RECALL, 0.3, never) for record in fixed]
+    fast = [birth_step(record, RECALL, 0.3) for record in tuned]
+    return [log(a / b) for a, b in zip(slow, fast, strict=True)]
 
 
 def mean_recall(record: Record) -> float:
     return float(record.curve(RECALL)[1].mean())
-
-
-def steps_to(record: Record, level: float, never: float = nan) -> float:
-    """Updates until the recall is above the level, or `never`."""
-    step = birth(record, RECALL, level)
-    return never if step is None else max(1, step)
 
 
 def at_tuned_rate(runs: Runs, d: int, batch: int) -> list[Record]:
@@ -135,8 +116,8 @@ def tuning(runs: Runs, d: int, batch: int) -> dict[float, float]:
     return {rate: float(np.mean([mean_recall(r) for r in runs["tuning", d, batch, rate]])) for rate in rates}
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.dimension import dimension_figure
+def figure(runs: Runs) -> Figure:
+    from engram.show.birth import dimension_figure
 
     widths, batch = WIDTHS[runs.scale], BATCH[runs.scale]
     fixed, tuned = {d: runs["fixed", d] for d in widths}, {d: at_tuned_rate(runs, d, batch) for d in widths}

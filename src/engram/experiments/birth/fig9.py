@@ -10,16 +10,10 @@ the answer in the batches counts as wrong. The paper gives curves without number
     engram run birth.fig9 --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.birth import PAPER
-from engram.specs import Check
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 
 TIMES = "quick and paper, which are the same, 3 s a seed on 2 cores"
-SOURCE = f"{PAPER}, Fig. 9 (Appendix E, effect of dimension)"
+SOURCE = "Birth of a Transformer, Fig. 9 (Appendix E, effect of dimension)"
 CLAIMS = {
     "birth.one-step-recall": "One step on W_O2 recalls the tokens after a handful of batches; more batches and "
     "higher d recall more."
@@ -31,31 +25,20 @@ LEAST = {512: 0.9, 128: 0.5}  # recall after a handful of batches, by width
 LOW, HIGH = 32, 256
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[int, list[Check]]:
-    draws = BATCHES[scale]
-    law = "one_step_bigram.recalls"
-    return {d: [Check(law=law, sizes={"d": d}, draws=draws, seed=seed) for seed in seeds] for d in WIDTHS}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    return {d: checks("one_step_bigram.recalls", seeds, BATCHES[scale], d=d) for d in WIDTHS}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     found = by_width(runs, "recall")
     most = max(found[LOW])
-    measures = [
-        *(
-            Measure.over_seeds(f"recall at d={d} after {HANDFUL} batches", found[d][HANDFUL], low=least)
-            for d, least in LEAST.items()
-        ),
-        *(_rise(f"recall at d={d}, {most} batches minus 1", found[d][1], found[d][most]) for d in (LOW, HIGH)),
-        *(
-            _rise(f"recall at {n} × 32 sequences, d={HIGH} minus d={LOW}", found[LOW][n], found[HIGH][n])
-            for n in (1, HANDFUL, most)
-        ),
-    ]
-    yield "birth.one-step-recall", measures
-
-
-def _rise(name: str, before: Sequence[float], after: Sequence[float]) -> Measure:
-    return Measure.over_seeds(name, [b - a for a, b in zip(before, after, strict=True)], low=0)
+    for d, least in LEAST.items():
+        yield Measure.over_seeds(f"recall at d={d} after {HANDFUL} batches", found[d][HANDFUL], low=least)
+    for d in (LOW, HIGH):
+        yield Measure.difference(f"recall at d={d}, {most} batches minus 1", found[d][most], found[d][1])
+    for n in (1, HANDFUL, most):
+        name = f"recall at {n} × 32 sequences, d={HIGH} minus d={LOW}"
+        yield Measure.difference(name, found[HIGH][n], found[LOW][n])
 
 
 def by_width(runs: Runs, column: str) -> dict[int, dict[int, list[float]]]:
@@ -64,7 +47,7 @@ def by_width(runs: Runs, column: str) -> dict[int, dict[int, list[float]]]:
     return {d: {int(same[0]["batches"]): [row[column] for row in same] for same in rows[d]} for d in rows}
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.dimension import one_step_figure
+def figure(runs: Runs) -> Figure:
+    from engram.show.birth import one_step_figure
 
     return one_step_figure(by_width(runs, "recall"), by_width(runs, "unseen")[LOW])

@@ -8,18 +8,9 @@ accuracies are not the paper's: they were set beforehand from a prototype.
     engram run birth.joint --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from math import log, nan
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.claims.readings import birth, late_mean, mean_difference
-from engram.learning import SGD, Plan
-from engram.models import Simplified
-from engram.records import Record
-from engram.specs import Train
-from engram.tasks import Bigram
+from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
+from engram.claims.readings import late_mean, mean_difference
+from engram.experiments.birth import born_after_output, in_context
 
 TIMES = "quick 30 s a seed, paper 2 min a seed on 2 cores (without a C++ compiler 2 and 10 min)"
 SOURCE = "Birth of a Transformer, section 5 (training of the model of section 4.2)"
@@ -36,49 +27,30 @@ SIZES = {
 LEAST_ACCURACY = {400: {400: 0.90}, 500: {300: 0.90, 500: 0.94}}  # steps of the run → at step → above
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
-    T, d, batch, steps = SIZES[scale]
-    plan = Plan(optimiser=SGD(lr=0.2, momentum=0.9, weight_decay=1e-4), steps=steps, batch=batch)
-    return {"joint": [Train(task=Bigram(K=5, T=T), model=Simplified(d=d), plan=plan, seed=seed) for seed in seeds]}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    *sizes, steps = SIZES[scale]
+    return {"joint": [in_context(sizes, seed, 0.2, steps) for seed in seeds]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     records = runs["joint"]
     steps = records[0].train.steps
-    reached = [
-        Measure.over_seeds(
-            f"in-context accuracy, mean of the last 30 steps up to {step}",
-            [late_mean(r, "accuracy.in_context", step) for r in records],
-            low=least,
-        )
-        for step, least in LEAST_ACCURACY.get(steps, {steps: 0.90}).items()
-    ]
-    yield "birth.learns", reached
-    births = [
-        _log_ratio("W_K2", [_later(r, "recall.W_K2") for r in records]),
-        _log_ratio("W_K1 (t<64)", [_later(r, "recall.W_K1.t<64") for r in records]),
-        Measure.over_seeds("recall of W_O2 at the end", [r.curve("recall.W_O2")[1][-1] for r in records], low=0.99),
-    ]
-    yield "birth.output-first", births
+    yield "birth.learns", [_learns(records, *least) for least in LEAST_ACCURACY.get(steps, {steps: 0.90}).items()]
+    ends = [record.curve("recall.W_O2")[1][-1] for record in records]
+    stored = Measure.over_seeds("recall of W_O2 at the end", ends, low=0.99)
+    yield "birth.output-first", [*born_after_output(records, never=steps), stored]
     late = min(100, steps // 2)
     gaps = [mean_difference(r, "recall.W_K1.t<64", "recall.W_K1", late) for r in records]
     name = f"recall of W_K1, t<64 minus all, from step {late}"
     yield "birth.early-positions", [Measure.over_seeds(name, gaps, low=0)]
 
 
-def figure(runs: Runs) -> Any:
+def _learns(records: Records, step: int, least: float) -> Measure:
+    reached = [late_mean(record, "accuracy.in_context", step) for record in records]
+    return Measure.over_seeds(f"in-context accuracy, mean of the last 30 steps up to {step}", reached, low=least)
+
+
+def figure(runs: Runs) -> Figure:
     from engram.show.curves import birth_curves
 
     return birth_curves(runs["joint"])
-
-
-def _log_ratio(memory: str, values: list[float]) -> Measure:
-    return Measure.over_seeds(f"log of birth step of {memory} over that of W_O2 (recall > 0.5)", values, low=0)
-
-
-def _later(record: Record, column: str) -> float:
-    """Log of the birth step of a key memory over that of W_O2; NaN if the key memory was never born."""
-    output, key = birth(record, "recall.W_O2"), birth(record, column)
-    if key is None:
-        return nan
-    return log(max(1, key) / max(1, record.train.steps if output is None else output))

@@ -6,12 +6,7 @@ visits of token i while it is not a trigger. This floor depends on the task: it 
     engram run birth.levels --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 
 TIMES = "quick 10 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "the task of Birth of a Transformer, section 3; the levels are computed here"
@@ -19,19 +14,20 @@ CLAIMS = {
     "birth.levels": "The text has unigram entropy 3.3128 and bigram entropy 2.4526 nats, and 1403 different bigrams.",
     "birth.floor": "With random triggers the floor of the global loss lies below the text's bigram entropy.",
 }
-TEXT = Check(law="bigram.text_levels")
 LEVELS = {"entropy.unigram": (3.3128, 5e-5), "entropy.bigram": (2.4526, 5e-5), "bigrams": (1403, 0.5)}
 TRIGGERS = (1, 3, 5)  # K
 SEQUENCES = {"smoke": 8, "quick": 500, "paper": 2000}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | int, list[Check]]:
-    law, draws, length = "bigram.floor_levels", SEQUENCES[scale], {"T": 32} if scale == "smoke" else {}
-    floors = {K: [Check(law=law, sizes={"K": K} | length, draws=draws, seed=seed) for seed in seeds] for K in TRIGGERS}
-    return {"text": [TEXT], **floors}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    draws, length = SEQUENCES[scale], {"T": 32} if scale == "smoke" else {}
+    return {
+        "text": checks("bigram.text_levels", [0]),
+        **{K: checks("bigram.floor_levels", seeds, draws, K=K, **length) for K in TRIGGERS},
+    }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     text = runs["text"][0].rows[0]
     exact = [Measure.exact(f"{name} minus {v}", text[name] - v, error) for name, (v, error) in LEVELS.items()]
     yield "birth.levels", exact
@@ -44,7 +40,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "birth.floor", measures
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.curves import levels_by_size
 
     text = runs["text"][0].rows[0]

@@ -1,15 +1,10 @@
 """Experiments on factual recall: how many facts are stored, by what, and in which order they are learned."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from engram.learning import Plan
+from engram.learning import SGD, Plan
 
 
-def stages_plan(lr: float, steps: int, trained: tuple[str, ...], every: int) -> "Plan":
+def stages_plan(lr: float, steps: int, trained: tuple[str, ...], every: int) -> Plan:
     """SGD on fresh batches of 1024, with a look at all facts every few steps."""
-    from engram.learning import SGD, Plan
-
     return Plan(
         optimiser=SGD(lr=lr),
         steps=steps,

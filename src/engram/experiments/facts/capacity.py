@@ -9,12 +9,9 @@ the smallest learning rate. Not published: trainings that are far behind are giv
     engram run facts.capacity --seeds 2
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import sqrt
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
 from engram.claims.fits import fit_points
 from engram.claims.readings import turn
 from engram.learning import FreshBatch
@@ -56,7 +53,7 @@ def model_of(shape: Shape, d: int) -> Factual:
     return Factual(d=d, heads=HEADS, d_h=max(1, int(alpha * d / HEADS)), m=int(beta * d))
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[Shape, int], list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
         (shape, d): [search(FactsOfSize(D=D), model_of(shape, d), scale, seed) for seed in seeds]
         for shape in SHAPES[scale]
@@ -72,8 +69,8 @@ def search(task: FactsOfSize, model: Factual, scale: Scale, seed: int) -> Search
 def _bracket(task: FactsOfSize, model: Factual) -> tuple[int, int]:
     """A factor of √2 in facts around the published number."""
     facts = PUBLISHED * model.parameters
-    n = {"subset": facts, "R=√S": facts ** (2 / 3)}.get(task.scaling, sqrt(facts))
-    width = {"subset": sqrt(2), "R=√S": 2 ** (1 / 3)}.get(task.scaling, 2**0.25)
+    power = {"subset": 1, "R=√S": 2 / 3}.get(task.scaling, 1 / 2)
+    n, width = facts**power, 2 ** (power / 2)
     return max(2, round(n / width)), max(4, round(n * width))
 
 
@@ -87,7 +84,7 @@ def facts_stored(record: Record) -> int:
 Stored = dict[float, list[float]]  # facts over seeds, by parameters
 
 
-def by_parameters(models: Iterable[Sequence[Record]]) -> Stored:
+def by_parameters(models: Iterable[Records]) -> Stored:
     return {same[0].store.parameters: [facts_stored(record) for record in same] for same in models}
 
 
@@ -99,19 +96,18 @@ def by_shape(runs: Runs) -> dict[str, Stored]:
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     shapes, published = by_shape(runs), runs.scale == "paper"
     near = 0.12 if published else 0.2
     points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
-    measures = [fit_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)]
+    yield fit_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)
     if published:
-        ratios = [n / p for p, n in points]
-        label = "facts for each parameter, over shapes, widths and seeds"
-        measures.append(Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED))
-    yield "facts.linear-in-parameters", [*measures, *_collapse(shapes)]
+        label, ratios = "facts for each parameter, over shapes, widths and seeds", [n / p for p, n in points]
+        yield Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED)
+    yield from _collapse(shapes)
 
 
-def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
+def _collapse(shapes: Mapping[str, Stored]) -> Measures:
     """Facts for each parameter in a shape, over those in the first shape, at the same width and seed."""
     (first, reference), *others = shapes.items()
     for name, stored in others:
@@ -121,7 +117,7 @@ def _collapse(shapes: Mapping[str, Stored]) -> Iterator[Measure]:
         yield Measure.over_seeds(label, ratios, 0.75, 1.25)
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import facts_by_parameters
+def figure(runs: Runs) -> Figure:
+    from engram.show.facts import facts_by_parameters
 
     return facts_by_parameters(by_shape(runs), PUBLISHED, "As many relations as subjects")

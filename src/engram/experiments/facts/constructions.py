@@ -7,14 +7,11 @@ S = R = 16, D = 8: all 256 facts are tested, each in a prompt with noise.
     engram run facts.constructions --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Label, Runs, Scale
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 
 TIMES = "quick 6 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Theorems 3 and 4"
@@ -32,12 +29,11 @@ NONE = 1 / 1000  # less than one fact
 MLP_WIDTH = {"smoke": 64, "quick": 512, "paper": 512}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Check]]:
-    sizes = {("attention", d): (ATTENTION, _sizes(scale, d)) for d in WIDTHS[scale]}
-    sizes |= {("MLP", m): (MLP, _sizes(scale, MLP_WIDTH[scale]) | {"m": m}) for m in UNITS[scale]}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
-        **{label: [Check(law=law, sizes=size, seed=seed) for seed in seeds] for label, (law, size) in sizes.items()},
-        "histogram": [Check(law=HISTOGRAM, sizes=_sizes(scale, ENOUGH[scale][0]))],
+        **{("attention", d): checks(ATTENTION, seeds, **_sizes(scale, d)) for d in WIDTHS[scale]},
+        **{("MLP", m): checks(MLP, seeds, **_sizes(scale, MLP_WIDTH[scale]), m=m) for m in UNITS[scale]},
+        "histogram": checks(HISTOGRAM, [0], **_sizes(scale, ENOUGH[scale][0])),
     }
 
 
@@ -45,7 +41,7 @@ def _sizes(scale: Scale, d: int) -> dict[str, int]:
     return BOOK[scale] | {"d": d, "d_h": d // 4, "members": MEMBERS[scale]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     d, m = ENOUGH[runs.scale]
     attention, mlp = ([record.rows[0] for record in runs[label]] for label in (("attention", d), ("MLP", m)))
     measures = [Measure.exact(f"d={d}: share of facts not recalled, worst seed", _lost(attention), NONE)]
@@ -64,8 +60,8 @@ def _lost(rows: Sequence[dict[str, float]]) -> float:
     return max(1 - row["accuracy"] for row in rows)
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import constructions
+def figure(runs: Runs) -> Figure:
+    from engram.show.facts import constructions
 
     def mean(part: str, sizes: Sequence[int]) -> dict[int, float]:
         return {n: float(np.mean([record.rows[0]["accuracy"] for record in runs[part, n]])) for n in sizes}

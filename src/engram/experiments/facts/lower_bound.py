@@ -8,47 +8,36 @@ book (Fano) are set beside those used. That the ratio is below 1 is a theorem; h
     engram run facts.lower-bound --seeds 3
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.specs import Check
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 
 TIMES = "quick 2 min a seed, paper 10 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on lower bounds"
 CLAIMS = {"facts.bound": "Bits stored never exceed bits used: zero loss needs SR log D bits."}
 SEEDS = {"quick": 3, "paper": 3}
 LAW = "learning.fact_search.bits"
+
+
+def _shape(S: int, d: int, steps: int) -> dict[str, int]:
+    return {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": steps}
+
+
 SHAPES = {
-    "smoke": ({"S": 3, "R": 3, "D": 2, "T": 6, "d": 8, "heads": 2, "d_h": 4, "m": 8, "steps": 256},),
-    "quick": tuple(
-        {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": 8192}
-        for S, d in ((10, 16), (15, 24), (20, 32))
-    ),
-    "paper": tuple(
-        {"S": S, "R": S, "D": 8, "T": 32, "d": d, "heads": 8, "d_h": d // 8, "m": d, "steps": 16384}
-        for S, d in ((14, 16), (21, 24), (28, 32), (42, 48))
-    ),
+    "smoke": [{"S": 3, "R": 3, "D": 2, "T": 6, "d": 8, "heads": 2, "d_h": 4, "m": 8, "steps": 256}],
+    "quick": [_shape(S, d, 8192) for S, d in ((10, 16), (15, 24), (20, 32))],
+    "paper": [_shape(S, d, 16384) for S, d in ((14, 16), (21, 24), (28, 32), (42, 48))],
 }
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
-    return {
-        f"d={sizes['d']}, {sizes['S'] * sizes['R']} facts": [Check(law=LAW, sizes=sizes, seed=seed) for seed in seeds]
-        for sizes in SHAPES[scale]
-    }
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    return {f"d={sizes['d']}, {sizes['S'] * sizes['R']} facts": checks(LAW, seeds, **sizes) for sizes in SHAPES[scale]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
-    measures = [
-        Measure.over_seeds(f"{shape}: bits stored for each bit used", [r.rows[0]["ratio"] for r in same], 0, 1)
-        for shape, same in runs.items()
-    ]
-    yield "facts.bound", measures
+def claims(runs: Runs) -> Measures:
+    for shape, same in runs.items():
+        yield Measure.over_seeds(f"{shape}: bits stored for each bit used", [r.rows[0]["ratio"] for r in same], 0, 1)
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import stored_and_used
+def figure(runs: Runs) -> Figure:
+    from engram.show.facts import stored_and_used
 
     return stored_and_used({shape: [record.rows[0] for record in same] for shape, same in runs.items()})

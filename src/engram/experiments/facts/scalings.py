@@ -7,19 +7,16 @@ are too many names for heads so narrow, and the theorem also requires H d_h of t
     engram run facts.scalings --seeds 3
 """
 
-from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.facts import capacity
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.experiments.facts.capacity import PUBLISHED, D, by_parameters, facts_stored, model_of, search
 from engram.specs import Search
 from engram.tasks.facts import FactsOfSize
 
 TIMES = "quick 4 min a seed, paper 15 min a seed on 2 cores"
-SOURCE = capacity.SOURCE
+SOURCE = "Understanding factual recall in transformers, Fig. 4 left and Figs. 7–9 (protocol of its code)"
 CLAIMS = {
     "facts.subset": "To store a subset of all facts takes parameters for that subset rather than for the whole table."
 }
@@ -33,7 +30,7 @@ NAMES = {
 }
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int], list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """All pairs and a subset at every width; other ways to grow once, for the figure."""
     chosen = {(scaling, d): seeds for d in WIDTHS[scale] for scaling in ("R=S", "subset")}
     chosen |= {(scaling, WIDTHS[scale][0]): [0] for scaling in ("R=√S", "D=S") if 0 in seeds}
@@ -46,15 +43,15 @@ def _search(scaling: Any, d: int, scale: Scale, seed: int) -> Search:
     return search(FactsOfSize(D=D, scaling=scaling, S=side), model, scale, seed)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     pairs = [pair for d in WIDTHS[runs.scale] for pair in zip(runs["subset", d], runs["R=S", d], strict=True)]
     label = "facts of a table twice as large over those of a full one, by width and seed (0.5: all pairs count)"
     ratios = [facts_stored(subset) / facts_stored(full) for subset, full in pairs]
-    yield "facts.subset", [Measure.over_seeds(label, ratios, low=0.5)]
+    yield Measure.over_seeds(label, ratios, low=0.5)
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import facts_by_parameters
+def figure(runs: Runs) -> Figure:
+    from engram.show.facts import facts_by_parameters
 
     grown = {scaling: [same for (own, _), same in runs.items() if own == scaling] for scaling, _ in runs}
     named = {NAMES[scaling]: by_parameters(models) for scaling, models in grown.items()}

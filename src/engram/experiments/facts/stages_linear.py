@@ -9,18 +9,15 @@ and turns around when there are few subjects: then answers fit the subject and n
     engram run facts.stages-linear --seeds 3
 """
 
-from collections.abc import Iterator, Sequence
 from math import log, sqrt
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Label, Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
 from engram.experiments.facts import stages_plan
-from engram.models.fact_heads import LinearHead
+from engram.models.factual import LinearHead
 from engram.records.files import Row
-from engram.specs import Check, Train
+from engram.specs import Train
 from engram.tasks.facts import Facts
 from engram.theory.fact_flow import escape_time, relation_rate, subject_rate
 
@@ -42,11 +39,11 @@ ALPHA = 1e-5
 STEPS = {"smoke": 64, "quick": 8192, "paper": 8192}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Check] | list[Train]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     exact = {"run": RUN, "long": LONG} | {("subjects", S): SWEEP | {"S": S} for S in SUBJECTS}
     return {
-        **{label: [Check(law="fact_flow.stages", sizes=sizes, draws=410)] for label, sizes in exact.items()},
-        "random": [Check(law="fact_flow.conserved", sizes=RANDOM, draws=200, seed=seed) for seed in seeds],
+        **{label: checks("fact_flow.stages", [0], 410, **sizes) for label, sizes in exact.items()},
+        "random": checks("fact_flow.conserved", seeds, 200, **RANDOM),
         "SGD": [_sampled(STEPS[scale], seed) for seed in seeds],
     }
 
@@ -57,7 +54,7 @@ def _sampled(steps: int, seed: int) -> Train:
     return Train(task=task, model=LinearHead(answers=task.answers, alpha=ALPHA), plan=plan, seed=seed)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     run, long = (runs[label][0].rows for label in ("run", "long"))
     drift = max(float(record.column("drift").max()) for record in runs["random"])
     yield "facts.conserved", [Measure.exact("largest drift over max w², worst seed", drift, 1e-9)]
@@ -66,7 +63,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "facts.escape-times", [*_escapes(run)]
 
 
-def _falls(rows: Sequence[Row]) -> Iterator[Measure]:
+def _falls(rows: Rows) -> Measures:
     """Small at the end, and still falling like a power of time."""
     half, end = rows[len(rows) // 2], rows[-1]
     yield Measure.exact("loss at the end", end["loss"], 0.005)
@@ -74,7 +71,7 @@ def _falls(rows: Sequence[Row]) -> Iterator[Measure]:
     yield Measure.exact("exponent of the loss in time at the end, plus 1", power + 1, 0.3)
 
 
-def plateau(rows: Sequence[Row], level: float) -> Row:
+def plateau(rows: Rows, level: float) -> Row:
     """Where the loss is slowest among the rows near this level."""
     losses, times = (np.array([row[name] for row in rows]) for name in ("loss", "time"))
     near = np.abs(losses - level) < 0.3
@@ -82,7 +79,7 @@ def plateau(rows: Sequence[Row], level: float) -> Row:
     return rows[int(speed.argmin())]
 
 
-def _plateaus(rows: Sequence[Row]) -> Iterator[Measure]:
+def _plateaus(rows: Rows) -> Measures:
     R, D = MAIN["R"], MAIN["D"]
     late = 0.8 * escape_time(relation_rate(R, D), sqrt((1 - 1 / R) / D), ALPHA)
     first, second = next(row for row in rows if row["time"] > late), plateau(rows, log(D))
@@ -112,13 +109,13 @@ def _which_first(runs: Runs) -> Measure:
     return Measure.exact("numbers of subjects for which the slower part is known first", wrong, 0.5)
 
 
-def _half_time(rows: Sequence[Row], part: str) -> float:
+def _half_time(rows: Rows, part: str) -> float:
     """When the loss of a part has fallen to half of its initial value."""
     column = f"loss.{part}"
     return next((row["time"] for row in rows if row[column] < rows[0][column] / 2), float("inf"))
 
 
-def _escapes(rows: Sequence[Row]) -> Iterator[Measure]:
+def _escapes(rows: Rows) -> Measures:
     S, R, D = (MAIN[name] for name in "SRD")
     predicted = {
         "relation": (relation_rate(R, D), sqrt((1 - 1 / R) / D)),
@@ -128,14 +125,12 @@ def _escapes(rows: Sequence[Row]) -> Iterator[Measure]:
         growing = [row for row in rows if 1e-6 < row[f"logit.{name}"] < 1e-2]
         slope = np.polyfit([row["time"] for row in growing], np.log([row[f"w.{name}"] for row in growing]), 1)[0]
         yield Measure.exact(f"growth of w({name}) over λ, minus 1", float(slope / rate) - 1, 0.1)
-        left = next(row["time"] for row in rows if row[f"logit.{name}"] > 1)
-        yield Measure.exact(
-            f"time at which {name}s leave, over predicted, minus 1", left / escape_time(rate, share, ALPHA) - 1, 0.1
-        )
+        left, expected = next(row["time"] for row in rows if row[f"logit.{name}"] > 1), escape_time(rate, share, ALPHA)
+        yield Measure.exact(f"time at which {name}s leave, over predicted, minus 1", left / expected - 1, 0.1)
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.fact_stages import linear_stages
+def figure(runs: Runs) -> Figure:
+    from engram.show.facts import linear_stages
 
     rates = {S: _rates(S) for S in SUBJECTS}
     return linear_stages(runs["run"][0].rows, runs["SGD"], _half_times(runs), rates, rate=0.1)

@@ -8,14 +8,11 @@ attention never turns to them, and a fifth of the facts stays unknown, whatever 
     engram run facts.stages-softmax --seeds 3
 """
 
-from collections.abc import Iterator, Sequence
 from math import log
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.experiments.facts import stages_plan
-from engram.models.fact_heads import SoftmaxHead
+from engram.models.factual import SoftmaxHead
 from engram.records import Record
 from engram.specs import Train
 from engram.tasks.facts import Facts
@@ -29,33 +26,30 @@ STEPS = {"smoke": 64, "quick": 4096, "paper": 4096}
 WIDTH, RATE = 512, 10.0
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Train]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     plan = stages_plan(RATE, STEPS[scale], ("W_KQ", "W_OV"), every=32)
     model = SoftmaxHead(answers=TASK.answers, d=WIDTH)
     return {"softmax head": [Train(task=TASK, model=model, plan=plan, seed=seed) for seed in seeds]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
-    stages = [_between(record) for record in runs["softmax head"]]
+def claims(runs: Runs) -> Measures:
+    over, relation, distance = zip(*map(_between, runs["softmax head"]), strict=True)
     ends = [record.curve("all.loss")[1][-1] for record in runs["softmax head"]]
-    measures = (
-        Measure.over_seeds("where p̂ is nearest to p(a | r): loss minus ln D", [s["over"] for s in stages], -0.4, 0.4),
-        Measure.over_seeds("there, loss of the relation alone", [s["relation"] for s in stages], high=0.2),
-        Measure.over_seeds("there, distance of p̂ to p(a | r)", [s["distance"] for s in stages], high=0.2),
-        Measure.over_seeds("loss at the end", ends, high=0.5),
-    )
-    yield "facts.softmax-stages", measures
+    yield Measure.over_seeds("where p̂ is nearest to p(a | r): loss minus ln D", over, -0.4, 0.4)
+    yield Measure.over_seeds("there, loss of the relation alone", relation, high=0.2)
+    yield Measure.over_seeds("there, distance of p̂ to p(a | r)", distance, high=0.2)
+    yield Measure.over_seeds("loss at the end", ends, high=0.5)
 
 
-def _between(record: Record) -> dict[str, float]:
-    """The moment at which p̂ is nearest to p(a | r)."""
+def _between(record: Record) -> tuple[float, float, float]:
+    """At the moment at which p̂ is nearest to p(a | r): loss minus ln D, loss of the relation alone, distance."""
     distance = record.curve("all.distance.relation")[1]
     at = int(distance.argmin())
     found = {name: float(record.curve(f"all.{name}")[1][at]) for name in ("loss", "loss.relation")}
-    return {"over": found["loss"] - log(8), "relation": found["loss.relation"], "distance": float(distance[at])}
+    return found["loss"] - log(8), found["loss.relation"], float(distance[at])
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.fact_stages import sampled_stages
+def figure(runs: Runs) -> Figure:
+    from engram.show.facts import sampled_stages
 
     return sampled_stages(runs["softmax head"], {"ln |A|": log(32), "ln D": log(8)}, "Softmax, random embeddings")

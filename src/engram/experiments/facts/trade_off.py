@@ -7,15 +7,13 @@ with learning rate 0.01, at most 16384 steps, until all of 1024 test prompts are
     engram run facts.trade-off
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import product
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 
 TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 right (protocol of its code)"
@@ -39,12 +37,9 @@ SMALL_FLOORS = {1: 0.6, 2: 0.9}  # ours; published: 0.1–0.3 with one head and 
 FLOORS = {"smoke": SMALL_FLOORS, "quick": SMALL_FLOORS, "paper": {1: 0.5, 2: 0.8}}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Check]]:
-    return {
-        (heads, m): [Check(law=LAW, sizes=SIZES[scale] | {"heads": heads, "m": m}, seed=seed) for seed in seeds]
-        for heads in HEADS[scale]
-        for m in UNITS[scale]
-    }
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    sizes = product(HEADS[scale], UNITS[scale])
+    return {(heads, m): checks(LAW, seeds, **SIZES[scale], heads=heads, m=m) for heads, m in sizes}
 
 
 def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
@@ -52,7 +47,7 @@ def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
     return {size: [record.rows[0]["accuracy"] for record in same] for size, same in runs.items()}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found, few = accuracies(runs), FEW[runs.scale]
     heads, units = HEADS[runs.scale][-1], UNITS[runs.scale][-1]
     either = [
@@ -61,16 +56,16 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
         Measure.over_seeds(f"{few} heads, no MLP: accuracy", found[few, 0], high=FULL),
     ]
     yield "facts.either-suffices", [*either, *(_boundary(found, units) if runs.scale == "paper" else ())]
-    floors = FLOORS[runs.scale]
-    most = {h: np.max([found[h, m] for m in UNITS[runs.scale]], axis=0).tolist() for h in floors}
-    measures = [
-        Measure.over_seeds(f"{h} head{'s' * (h > 1)}: accuracy with the best MLP", most[h], high=high)
-        for h, high in floors.items()
-    ]
-    yield "facts.attention-floor", measures
+    yield "facts.attention-floor", [_with_best_mlp(runs, heads, high) for heads, high in FLOORS[runs.scale].items()]
 
 
-def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Iterator[Measure]:
+def _with_best_mlp(runs: Runs, heads: int, high: float) -> Measure:
+    found = accuracies(runs)
+    most = np.max([found[heads, m] for m in UNITS[runs.scale]], axis=0).tolist()
+    return Measure.over_seeds(f"{heads} head{'s' * (heads > 1)}: accuracy with the best MLP", most, high=high)
+
+
+def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Measures:
     """Heads at which accuracy passes 0.99 with the largest MLP and with none, over the published boundary."""
     for m, published in ((units, BOUNDARY[0][0] / 256), (0, BOUNDARY[-1][0] / 256)):
         over = [turn / published for turn in _turns(found, m)]
@@ -86,8 +81,8 @@ def _turns(found: dict[tuple[int, int], list[float]], m: int) -> Iterator[float]
         yield sqrt(max(failed, default=1) * (behind[0] if behind else 2 * heads[-1]))
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.fact_capacity import trade_off
+def figure(runs: Runs) -> Figure:
+    from engram.show.facts import trade_off
 
     sizes = runs.records[0].check.sizes
     cells = {

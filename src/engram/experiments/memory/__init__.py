@@ -2,38 +2,34 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.records import Record
-from engram.records.files import Row
-from engram.specs import Check
+from engram.claims import Measure, Records, Rows, Seeds
+from engram.claims.readings import means
+from engram.specs import Search
+from engram.tasks import Association
+from engram.values import Value
 
 
-def checks(law: str, seeds: Sequence[int], draws: int = 1, **sizes: Any) -> list[Check]:
-    """A Check for each seed."""
-    return [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]
+def searches(model: Value, N: float, asked: int, seeds: Seeds, target: float = 0.99) -> list[Search]:
+    """How many pairs a memory written by a formula holds, sought around N, with as many codebooks as `asked` needs."""
+    task, bracket, draws = Association(), (max(2, round(N / 2)), round(2 * N)), max(4, round(asked / N))
+    return [Search(task=task, model=model, target=target, bracket=bracket, draws=draws, seed=seed) for seed in seeds]
 
 
-def exponent(rows: Sequence[Row], column: str, size: str) -> float:
+def exponent(rows: Rows, column: str, size: str) -> float:
     """The least-squares slope of log column in log size."""
     x, y = np.log([[row[size], row[column]] for row in rows]).T
     return float(np.polyfit(x, y, 1)[0])
 
 
-def worst(runs: Sequence[Sequence[Row]], column: str) -> float:
+def worst(runs: Sequence[Rows], column: str) -> float:
     """The value with the largest magnitude over all rows of all runs."""
     return max((row[column] for rows in runs for row in rows), key=abs)
 
 
-def means(records: Sequence[Record], column: str) -> list[float]:
-    """The mean of a column for each seed."""
-    return [float(r.column(column).mean()) for r in records]
-
-
-def mean(name: str, records: Sequence[Record], column: str, low: float = -inf, high: float = inf) -> Measure:
+def mean(name: str, records: Records, column: str, low: float = -inf, high: float = inf) -> Measure:
     """The mean of a column, over seeds."""
     return Measure.over_seeds(name, means(records, column), low, high)
 

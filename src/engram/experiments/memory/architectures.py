@@ -7,13 +7,8 @@ right score is the largest, whatever the vector, is another matter: it has names
     engram run memory.architectures --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, exponent, mean, means
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
+from engram.experiments.memory import exponent, mean, means
 from engram.theory.architectures import factorised_std
 
 TIMES = "quick 3 s a seed, paper 20 s a seed on 2 cores"
@@ -36,14 +31,14 @@ RANKS = (16, 64, 256)
 FACTORISED = {"smoke": 2, "quick": 100, "paper": 500}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int] | str, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     law, draws = "architectures.factorised_scores", FACTORISED[scale]
     factors = {("factors", m): checks(law, seeds, draws, d=256, m=m, n=20) for m in RANKS}
     others = zip(LAWS, SIZES[scale], DRAWS[scale], strict=True)
     return factors | {law: checks(f"architectures.{law}", seeds, draws, **sizes) for law, sizes, draws in others}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     factors, pairs, sets = runs["factors", 64], runs["threshold"], runs["sets"]
     scores = [
         mean("d=256, d'=64, 20 pairs: mean right score", factors, "right.mean", 0.97, 1.03),
@@ -67,7 +62,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.maximal-updates", updates
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.memory_laws import shapes_figure
 
     pairs, sets = (runs[law][0].check.sizes for law in ("threshold", "sets"))

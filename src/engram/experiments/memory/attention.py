@@ -6,13 +6,8 @@ modern Hopfield networks. They hold at least √p c^{(d−1)/4} patterns, with c
     engram run memory.attention --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, worst
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
+from engram.experiments.memory import worst
 
 TIMES = "quick 3 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 4; Ramsauer et al. 2021, Theorem 3"
@@ -25,16 +20,16 @@ APART = {"smoke": (5, 16), "quick": (25, 4096), "paper": (100, 8192)}  # draws, 
 CONSTANT = 3.1546
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     draws, most = APART[scale]
     return {
-        "bound": [Check(law="retrieval.ramsauer_bound")],
+        "bound": checks("retrieval.ramsauer_bound", [0]),
         "steps": checks("retrieval.attention_step", seeds, DRAWS[scale]),
         "apart": checks("retrieval.separation", seeds, draws, most=most),
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     steps = [r.rows for r in runs["steps"]]
     exact = [
         Measure.exact("attention minus one gradient step", worst(steps, "error.step"), 1e-12),
@@ -53,7 +48,7 @@ def separated(runs: Runs) -> dict[int, list[float]]:
     return {int(same[0]["N"]): [row["separated"] for row in same] for same in by_N}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.retrieval import attention_as_retrieval
 
     steps = [row for r in runs["steps"] for row in r.rows]

@@ -8,15 +8,10 @@ errors) are divided by the bits of their weights.
     engram run memory.bounds --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, exponent, worst
-from engram.records.files import Row
-from engram.specs import Check
+from engram.claims import Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
+from engram.experiments.memory import exponent, worst
 
 TIMES = "quick 5 s a seed, paper 2 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on lower bounds"
@@ -30,33 +25,29 @@ PAIRS = {"smoke": 200, "quick": 4_000, "paper": 20_000}
 HEBB, TRAINED = {"smoke": 16, "quick": 64, "paper": 128}, {"smoke": 8, "quick": 32, "paper": 64}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, float], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     law, N = "bounds.power_law_bounds", TAIL[scale]
     return {
-        "codebooks": [Check(law="bounds.best_codebook", sizes={"N": N, "M": M, "B": B}) for N, M, B in BOOKS],
-        **{("power law", a): [Check(law=law, sizes={"alpha": a, "N": N}, draws=12)] for a in ALPHAS},
+        "codebooks": [c for N, M, B in BOOKS for c in checks("bounds.best_codebook", [0], N=N, M=M, B=B)],
+        **{("power law", alpha): checks(law, [0], 12, alpha=alpha, N=N) for alpha in ALPHAS},
         "top-k": checks("bounds.top_k", seeds, 100),
         "Hebbian": checks("precision.hebb_efficiency", seeds, PAIRS[scale], d=HEBB[scale]),
         "trained": checks("precision.trained_efficiency", seeds, 8, d=TRAINED[scale]),
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
+    yield Measure.exact("top-k encoder minus bound", worst([r.rows for r in runs["top-k"]], "gap"), 1e-12)
     gap = min(r.rows[0]["gap"] for r in runs["codebooks"])
-    measures = [
-        Measure.exact("top-k encoder minus bound", worst([r.rows for r in runs["top-k"]], "gap"), 1e-12),
-        Measure("best codebook minus bound, least of six problems", -1e-12, inf, gap, (gap, gap), 1, exact_law=True),
-    ]
+    yield Measure("best codebook minus bound, least of six problems", -1e-12, inf, gap, (gap, gap), 1, exact_law=True)
     for alpha in ALPHAS:
-        (record,) = runs["power law", alpha]
-        measures += power_law_measures(record.rows, alpha)
+        yield from power_law_measures(runs["power law", alpha][0].rows, alpha)
     for kind in ("Hebbian", "trained"):
         best = [float(r.column("ratio").max()) for r in runs[kind]]
-        measures.append(Measure.over_seeds(f"bits stored per bit used, {kind} matrix", best, low=0, high=1))
-    yield "memory.bounds", measures
+        yield Measure.over_seeds(f"bits stored per bit used, {kind} matrix", best, low=0, high=1)
 
 
-def power_law_measures(rows: Sequence[Row], alpha: float) -> Iterator[Measure]:
+def power_law_measures(rows: Rows, alpha: float) -> Measures:
     in_bits, in_M = by_bits(rows), [row for row in rows if row["bits"] == 2520]
     for name, part, column, expected in (("B", in_bits, "bits", 1 - alpha), ("log M", in_M, "log M", alpha)):
         off = exponent(part, "bound", column) - expected
@@ -64,12 +55,12 @@ def power_law_measures(rows: Sequence[Row], alpha: float) -> Iterator[Measure]:
     yield Measure.exact(f"α={alpha}: top-k loss over bound minus 1", worst([rows], "gap"), 1e-12)
 
 
-def by_bits(rows: Sequence[Row]) -> list[Row]:
+def by_bits(rows: Rows) -> Rows:
     """The rows at M = 1024 over numbers of bits."""
     return [row for row in rows if row["bits"] != 2520]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.memory_laws import bound_figure
 
     tails = {alpha: by_bits(runs["power law", alpha][0].rows) for alpha in ALPHAS}

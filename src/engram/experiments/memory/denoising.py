@@ -9,16 +9,9 @@ datasets. In case 3 the scales still move after 100 epochs. More datasets and 20
     engram run memory.denoising --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks
-from engram.records.files import Row
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
 from engram.tasks.denoising import Subspace
-from engram.theory.denoising import subspace_floor
+from engram.theory.retrieval import subspace_floor
 
 TIMES = "quick 20 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 3 and its published code"
@@ -44,28 +37,23 @@ WHY = {
 }
 CASES, KINDS = ("subspace", "sphere", "clusters"), ("linear", "softmax")
 PUBLISHED = {"subspace": (1.607, 0.194), "clusters": (1.0, 5.13)}  # α and β of softmax attention
+LAW = "learning.denoising.trained"
 SMOKE = {"epochs": 2, "L": 20, "n": 12}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, str], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By case and kind of attention; runs beyond the protocol are kinds of their own."""
     less, prompts = (SMOKE, 100) if scale == "smoke" else ({}, 1000)
-
-    def trained(of: Sequence[int], **sizes: Any) -> list[Check]:
-        return checks("learning.denoising.trained", of, prompts, **(less | sizes))
-
+    sizes = {(case, kind): less | {"case": case, "attention": kind} for case in CASES for kind in KINDS}
+    linear, longer = sizes["subspace", "linear"], {"epochs": 2 * less.get("epochs", 100)}
+    sizes["clusters", "longer"] = sizes["clusters", "softmax"] | longer
     return {
-        **{(case, kind): trained(seeds, case=case, attention=kind) for case in CASES for kind in KINDS},
-        ("clusters", "longer"): trained(
-            seeds, case="clusters", attention="softmax", epochs=2 * less.get("epochs", 100)
-        ),
-        ("subspace", "datasets"): [
-            check for n in seeds for check in trained([n], case="subspace", attention="linear", data=n)
-        ],
+        **{label: checks(LAW, seeds, prompts, **size) for label, size in sizes.items()},
+        ("subspace", "datasets"): [check for n in seeds for check in checks(LAW, [n], prompts, **linear, data=n)],
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     last = {label: [r.rows[-1] for r in same] for label, same in runs.items()}
     linear, datasets = last["subspace", "linear"], last["subspace", "datasets"]
     errors = [row["loss.test"] / subspace_floor(Subspace()) for row in linear]
@@ -76,38 +64,33 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
         *near_published("clusters", last["clusters", "softmax"], 0.05, 0.15),
     ]
     yield "memory.denoising", published
-    yield "memory.denoising-longer", near_published("clusters", last["clusters", "longer"], 0.05, 0.15)
+    yield "memory.denoising-longer", [*near_published("clusters", last["clusters", "longer"], 0.05, 0.15)]
     over_datasets = [
         near("trained: test / Bayes", ratios(datasets, "loss.test"), 1.0, 0.06),
         near("one step of memory αI, βI: test / Bayes", ratios(datasets, "loss.memory"), 1.0, 0.06),
     ]
     yield "memory.denoising-datasets", over_datasets
-    bayes = [
-        Measure.over_seeds(f"{case}, {kind}: test / Bayes", ratios(last[case, kind], "loss.test"), low=1)
-        for case in CASES
-        for kind in KINDS
-    ]
-    yield "memory.denoising-bayes", bayes
+    bayes = {f"{case}, {kind}: test / Bayes": ratios(last[case, kind], "loss.test") for case in CASES for kind in KINDS}
+    yield "memory.denoising-bayes", [Measure.over_seeds(name, found, low=1) for name, found in bayes.items()]
 
 
-def near_published(case: str, rows: list[Row], *shares: float) -> list[Measure]:
+def near_published(case: str, rows: Rows, *shares: float) -> Measures:
     """α and β; a joint change of sign solves the task as well and is undone."""
     signs = [1 if row["alpha"] > 0 else -1 for row in rows]
-    found = {name: [s * row[name] for s, row in zip(signs, rows, strict=True)] for name in ("alpha", "beta")}
-    names = (f"{case}: α, softmax", f"{case}: β, softmax")
-    parts = zip(names, found.values(), PUBLISHED[case], shares, strict=True)
-    return [near(name, values, wanted, share) for name, values, wanted, share in parts]
+    for name, letter, wanted, share in zip(("alpha", "beta"), "αβ", PUBLISHED[case], shares, strict=True):
+        values = [sign * row[name] for sign, row in zip(signs, rows, strict=True)]
+        yield near(f"{case}: {letter}, softmax", values, wanted, share)
 
 
 def near(name: str, values: list[float], published: float, share: float) -> Measure:
     return Measure.over_seeds(name, values, (1 - share) * published, (1 + share) * published)
 
 
-def ratios(rows: list[Row], column: str) -> list[float]:
+def ratios(rows: Rows, column: str) -> list[float]:
     return [row[column] / row["loss.bayes"] for row in rows]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.retrieval import denoising_panels
 
     return denoising_panels(runs, list(CASES), subspace_floor(Subspace()), PUBLISHED)

@@ -7,17 +7,11 @@ the draws all patterns are kept, beside 2^{d/2}; with a share ρ of wrong bits a
     engram run memory.dense --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
 from math import log, log2
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks
-from engram.records import Record
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
 from engram.theory.hopfield import crossing, exponential_rate
 
 TIMES = "quick 10 s a seed, paper 4 min a seed on 2 cores"
@@ -48,7 +42,7 @@ DRAWS = {"smoke": 4, "quick": 64, "paper": 64}
 Capacity = dict[int, dict[int, list[float]]]  # degree, or wrong bits in eight → d → N of each seed
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int, int], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By the energy, its degree or the wrong bits in eight, and d."""
     powers = [(n, d, draws) for n, sizes in POWERS[scale].items() for d, draws in sizes.items()]
     noise = [(k, d, d * k // 8) for k, widths in NOISE[scale].items() for d in widths]
@@ -58,7 +52,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int, int], list
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     powers, noise = capacities(runs)
     exponents = {n: slopes({log2(d): [N * log(d) for N in Ns] for d, Ns in by_d.items()}) for n, by_d in powers.items()}
     dense = [Measure.over_seeds(f"n={n}: exponent of N ln d", v, n - 1.2, n - 0.8) for n, v in exponents.items()]
@@ -73,7 +67,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.exponential", exponential
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.retrieval import capacity_curves
 
     return capacity_curves(*capacities(runs))
@@ -86,7 +80,7 @@ def capacities(runs: Runs) -> tuple[Capacity, Capacity]:
     return powers, noise
 
 
-def kept(records: Sequence[Record], level: float) -> list[float]:
+def kept(records: Records, level: float) -> list[float]:
     return [crossing(r.column("N").tolist(), r.column("stable").tolist(), level) for r in records]
 
 

@@ -5,17 +5,11 @@ W = Σ_z u_z e_zᵀ with embeddings on the sphere; N is the size at which recall
     engram run memory.hebb-capacity --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
-from engram.experiments.memory import geometric_means
+from engram.experiments.memory import geometric_means, searches
 from engram.models.stores import Outer
-from engram.specs import Search
-from engram.tasks import Association
 from engram.theory.capacity import hebb_capacity
 
 TIMES = "quick 10 s a seed, paper 2 min a seed on 2 cores"
@@ -25,26 +19,17 @@ WIDTHS = {"smoke": (16, 32), "quick": (16, 32, 64, 128, 256), "paper": (16, 32, 
 ASKED = {"smoke": 1000, "quick": 40_000, "paper": 100_000}  # pairs asked in all, to tell 99 % from 98.9 %
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[int, list[Search]]:
-    return {d: [search(d, seed, ASKED[scale]) for seed in seeds] for d in WIDTHS[scale]}
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    return {d: searches(Outer(d=d), hebb_capacity(d), ASKED[scale], seeds) for d in WIDTHS[scale]}
 
 
-def search(d: int, seed: int, asked: int) -> Search:
-    N = hebb_capacity(d)
-    bracket = max(2, round(N / 2)), round(2 * N)
-    return Search(task=Association(), model=Outer(d=d), bracket=bracket, draws=max(4, round(asked / N)), seed=seed)
-
-
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     factors = geometric_means([capacity(r) / r.store.d**2 for r in same] for same in runs.values())
-    measures = [
-        fit_power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1),
-        Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15),
-    ]
-    yield "memory.hebb-capacity", measures
+    yield fit_power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1)
+    yield Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.capacity import capacity_figure
 
     found, laws = {"measured, one dot a seed": capacities(runs.records)}, {"N = 0.027 d²": hebb_capacity}

@@ -7,14 +7,10 @@ d / (2 ln d): a bit is wrong with probability p = Q(√((d−1)/(N−1))), a pat
     engram run memory.hopfield --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
 from math import log
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, mean, means
-from engram.specs import Check
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
+from engram.experiments.memory import mean, means
 
 TIMES = "quick 8 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Hopfield 1982; Amit, Gutfreund and Sompolinsky 1985; McEliece et al. 1987"
@@ -26,7 +22,7 @@ DRAWS = {"smoke": 1, "quick": 1, "paper": 2}
 PERCENT = {"smoke": (12, 18), "quick": (6, 9, 11, 12, 13, 14, 15, 16, 18, 20), "paper": (6, 9, *range(11, 21))}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int] | str, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """The overlaps by 100 N/d."""
     d, draws = D[scale], DRAWS[scale]
     curve = {("overlap", p): checks("hopfield.retrieval", seeds, draws, d=d, N=d * p // 100) for p in PERCENT[scale]}
@@ -36,18 +32,15 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int] | str, lis
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
+    yield mean("overlap at N = 0.12 d", runs["overlap", 12], "overlap", low=0.97)
+    yield mean("overlap at N = 0.18 d", runs["overlap", 18], "overlap", high=0.8)
+    yield mean("share of patterns without error at N = d/(2 ln d)", runs["no error"], "stable", 0.85, 0.95)
     rise = max(r.column("rise").max() for r in runs["energy"])
-    measures = [
-        mean("overlap at N = 0.12 d", runs["overlap", 12], "overlap", low=0.97),
-        mean("overlap at N = 0.18 d", runs["overlap", 18], "overlap", high=0.8),
-        mean("share of patterns without error at N = d/(2 ln d)", runs["no error"], "stable", 0.85, 0.95),
-        Measure.exact("largest rise of the energy", max(0.0, rise), tolerance=1e-9),
-    ]
-    yield "memory.hopfield", measures
+    yield Measure.exact("largest rise of the energy", max(0.0, rise), tolerance=1e-9)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.retrieval import overlap_curve
 
     overlaps = {percent: means(runs["overlap", percent], "overlap") for percent in PERCENT[runs.scale]}

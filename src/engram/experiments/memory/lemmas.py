@@ -7,15 +7,9 @@ the pairs i ≠ j.
     engram run memory.lemmas --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, means, worst
-from engram.records import Record
-from engram.specs import Check
-from engram.theory.overlaps import OVERLAPS, printed_variance
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
+from engram.experiments.memory import means, worst
+from engram.theory.margins import OVERLAPS, printed_variance
 
 TIMES = "quick 7 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Appendix A; Lemmas 1 and 2; Eq. 6 and 38"
@@ -34,7 +28,7 @@ SHAPES = ({"A": 6, "M": 6, "d": 5}, {"A": 7, "M": 6, "d": 5}, {"A": 40, "M": 30,
 SPANS = ({"N": 4, "M": 3, "d": 16}, {"N": 10, "M": 12, "d": 24})
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int] | str, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     overlaps = {("overlaps", d): checks("overlaps.variances", seeds, DRAWS[scale], d=d) for d in WIDTHS[scale]}
     return overlaps | {
         law: [check for sizes in chosen for check in checks(f"lemmas.{law}", seeds, PROBLEMS[scale], **sizes)]
@@ -42,7 +36,7 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, int] | str, lis
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     yield "memory.overlaps", [m for d in WIDTHS[runs.scale] for m in overlaps(runs["overlaps", d], d)]
     errors, spans = ([r.rows for r in runs[label]] for label in ("closed_forms", "span"))
     for id, column in FORMS.items():
@@ -50,7 +44,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.span", [Measure.exact("largest distance of W − α₀W₀ from the span", worst(spans, "distance"), 1e-10)]
 
 
-def overlaps(records: Sequence[Record], d: int) -> Iterator[Measure]:
+def overlaps(records: Records, d: int) -> Measures:
     rows = [r.rows[0] for r in records]
     for name, (mean, variance) in OVERLAPS.items():
         ratios = [row[f"variance {name}"] / variance(d) for row in rows]
@@ -62,7 +56,7 @@ def overlaps(records: Sequence[Record], d: int) -> Iterator[Measure]:
     yield Measure.over_seeds(name, printed, low=0.97 * factor, high=1.03 * factor)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.memory_laws import law_ratios
 
     found = dict(claims(runs))

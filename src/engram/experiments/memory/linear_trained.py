@@ -10,12 +10,9 @@ it grows with d (2 is the limit for recall without any error).
     engram run memory.linear-trained --set model.d=256 'bracket=[4000,8000]'      # hours
 """
 
-from collections.abc import Iterator, Sequence
 from math import log
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities
 from engram.experiments.memory import geometric_means
@@ -46,7 +43,7 @@ PLAN = FullBatch(
 )
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     runs = {"every seed": [search(d, seed) for seed in seeds for d in WIDTHS[scale]]}
     return runs | ({"once": [search(128, 0)]} if scale == "paper" and 0 in seeds else {})
 
@@ -55,20 +52,18 @@ def search(d: int, seed: int) -> Search:
     return Search(task=Association(), model=LinearMap(d=d), plan=PLAN, bracket=(d, d * d // 2), seed=seed)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     """Over the widths that every seed has; d = 128 is in the figure."""
     constants = {d: [d**2 / (N * log(N)) for N in found] for d, found in capacities(runs["every seed"]).items()}
     shown = {f"at d = {d}": constants[d] for d in (min(constants), max(constants))}
     shown["geometric mean over d"] = geometric_means(constants.values())
-    measures = [
-        Measure.over_seeds(f"d²/(N ln N), {name}", values, low=1.3 * 0.85, high=1.3 * 1.15)
-        for name, values in shown.items()
-    ]
+    for name, values in shown.items():
+        yield Measure.over_seeds(f"d²/(N ln N), {name}", values, low=1.3 * 0.85, high=1.3 * 1.15)
     grown = {d**2: [N * log(N) for N in found] for d, found in capacities(runs.records).items()}
-    yield "memory.linear-trained", [*measures, fit_power_law(grown).measure("exponent of N ln N in d²", 0.85, 1.15)]
+    yield fit_power_law(grown).measure("exponent of N ln N in d²", 0.85, 1.15)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.capacity import capacity_figure
 
     laws = {"N ln N = d²/1.3 (published fit)": linear_trained_capacity, "N ln N = d²/2 (sharp, d → ∞)": sharp_capacity}

@@ -6,18 +6,12 @@ the law holds for m well below d, and at m = d only half as many pairs are store
     engram run memory.low-rank --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import capacity
-from engram.experiments.memory import collapse
+from engram.experiments.memory import collapse, searches
 from engram.models.stores import OuterLowRank
-from engram.specs import Search
-from engram.tasks import Association
 
 TIMES = "quick 10 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall, Theorem 1 (rank m); talks"
@@ -40,19 +34,13 @@ SHAPES["paper"] = (*SHAPES["quick"], (512, 32), (512, 64), (512, 128), (512, 256
 ASKED = {"smoke": 1000, "quick": 20_000, "paper": 50_000}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By d and m."""
-    return {(d, m): [search(d, m, seed, ASKED[scale]) for seed in seeds] for d, m in SHAPES[scale]}
+    models = {(d, m): OuterLowRank(d=d, m=m) for d, m in SHAPES[scale]}
+    return {(d, m): searches(model, 0.03 * m * d, ASKED[scale], seeds, 0.9) for (d, m), model in models.items()}
 
 
-def search(d: int, m: int, seed: int, asked: int) -> Search:
-    N = 0.03 * m * d
-    bracket, draws = (round(N / 2), round(2 * N)), max(4, round(asked / N))
-    model = OuterLowRank(d=d, m=m)
-    return Search(task=Association(), model=model, target=0.9, bracket=bracket, draws=draws, seed=seed)
-
-
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     shares = {(d, m): [capacity(r) / (m * d) for r in same] for (d, m), same in runs.items()}
     named = {f"d = {d}, m = {m}": values for (d, m), values in shares.items()}
     yield "memory.low-rank", collapse("N/(md)", named, 0.2)
@@ -63,7 +51,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.low-rank-thin", (*collapse("N/(md)", thin, 0.2), at_d)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.capacity import capacity_figure
 
     series: dict[str, dict[int, list[float]]] = {}

@@ -5,18 +5,13 @@ y = z mod 2. Recall is Φ(√(d/(N−1))), so it depends on N/d alone, and N at 
     engram run memory.many-to-one --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities
-from engram.experiments.memory import checks
 from engram.models.stores import Outer
-from engram.specs import Check, Search
+from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.collapse import two_valued_capacity
 
@@ -30,7 +25,7 @@ ASKED = {"smoke": 1000, "quick": 40_000, "paper": 100_000}
 TARGET = 0.95
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str | tuple[str, int], list[Search] | list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     asked, widths = ASKED[scale], WIDTHS[scale]
     return {
         "searches": [search(d, seed, asked) for seed in seeds for d in widths],
@@ -43,19 +38,16 @@ def search(d: int, seed: int, asked: int) -> Search:
     return Search(task=task, model=Outer(d=d), target=TARGET, bracket=bracket, draws=asked // d, seed=seed)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     curves = [runs["recall", d] for d in WIDTHS[runs.scale]]
     recall, law = (np.array([[r.column(name) for r in same] for same in curves]) for name in ("accuracy", "law"))
     widest, off = np.ptp(recall, axis=0).max(axis=1), abs(recall - law).max(axis=(0, 2))  # axes: d, seed, N/d
-    measures = [
-        fit_power_law(capacities(runs["searches"])).measure(f"exponent of N at {TARGET:.0%} in d", 0.9, 1.1),
-        Measure.over_seeds("largest difference of recall between widths at equal N/d", widest.tolist(), high=0.03),
-        Measure.over_seeds("largest difference of recall to Φ(√(d/(N−1)))", off.tolist(), high=0.03),
-    ]
-    yield "memory.many-to-one", measures
+    yield fit_power_law(capacities(runs["searches"])).measure(f"exponent of N at {TARGET:.0%} in d", 0.9, 1.1)
+    yield Measure.over_seeds("largest difference of recall between widths at equal N/d", widest.tolist(), high=0.03)
+    yield Measure.over_seeds("largest difference of recall to Φ(√(d/(N−1)))", off.tolist(), high=0.03)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.capacity import collapse_figure
 
     curves = {d: [row for r in runs["recall", d] for row in r.rows] for d in WIDTHS[runs.scale]}

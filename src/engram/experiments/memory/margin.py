@@ -6,14 +6,8 @@ A memory of rank m has a law of its own, derived here; its leading terms alone, 
     engram run memory.margin --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, mean, means
-from engram.records import Record
-from engram.specs import Check
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
+from engram.experiments.memory import mean, means
 from engram.theory.capacity import low_rank_margin_variance, margin_variance
 
 TIMES = "quick 7 s a seed, paper 1 min a seed on 2 cores"
@@ -30,7 +24,7 @@ ENTRIES = {"smoke": 10_000, "quick": 5_000_000, "paper": 20_000_000}
 LOW_RANK = {"smoke": 2, "quick": 4_000, "paper": 20_000}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int] | tuple[str, int], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By (d, N) at full rank, else by the rank."""
     law, entries, draws = "margins.hebb_margins", ENTRIES[scale], LOW_RANK[scale]
     full = {(d, N): checks(law, seeds, entries // (N * max(N, d)), d=d, N=N) for d, N in SIZES[scale]}
@@ -39,23 +33,21 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int] | tuple[st
     return full | low
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
-    measures = []
+def claims(runs: Runs) -> Measures:
     for d, N in SIZES[runs.scale]:
-        measures += against_law(f"d={d}, N={N}", runs[d, N], margin_variance(N, d))
+        yield from against_law(f"d={d}, N={N}", runs[d, N], margin_variance(N, d))
     d, N = LOW
     for m in RANKS[runs.scale]:
-        measures += against_law(f"d={d}, N={N}, rank {m}", runs["rank", m], low_rank_margin_variance(N, d, m))
-    yield "memory.margin", measures
+        yield from against_law(f"d={d}, N={N}, rank {m}", runs["rank", m], low_rank_margin_variance(N, d, m))
 
 
-def against_law(name: str, records: Sequence[Record], variance: float) -> Iterator[Measure]:
+def against_law(name: str, records: Records, variance: float) -> Measures:
     yield mean(f"{name}: mean margin", records, "mean", low=0.97, high=1.03)
     ratios = [value / variance for value in means(records, "variance")]
     yield Measure.over_seeds(f"{name}: variance over law", ratios, low=0.97, high=1.03)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.memory_laws import margin_spread
 
     full = {(d, N): means(runs[d, N], "variance") for d, N in SIZES[runs.scale]}

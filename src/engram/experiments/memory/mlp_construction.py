@@ -7,14 +7,10 @@ whose recall must fall. Few units are noisy (the right score itself varies like 
     engram run memory.mlp-construction --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, means
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
+from engram.experiments.memory import means
 from engram.specs import Check
 
 TIMES = "quick 15 s a seed, paper 1 min a seed on 2 cores"
@@ -38,7 +34,7 @@ D, LOADS = 32, (0.005, 0.01, 0.02)  # width, N/(md)
 DEGREES = {"cubic": 2, "linear": 0}  # of the kernel: k
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, float, int], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By the kernel, the load N/(md), and m."""
     kinds = [*(("cubic", load) for load in LOADS), ("linear", LOADS[-1])]
     return {
@@ -46,12 +42,12 @@ def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, float, int], li
     }
 
 
-def tangent(kernel: str, load: float, m: int, asked: int, seeds: Sequence[int]) -> list[Check]:
+def tangent(kernel: str, load: float, m: int, asked: int, seeds: Seeds) -> list[Check]:
     draws = max(2, round(asked / (load * m * D)))
     return checks("collapse.tangent", seeds, draws, d=D, m=m, degree=DEGREES[kernel], load=load)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found = {f"N/(md) = {load}": slopes(runs, "cubic", load) for load in LOADS}
     name = "change of recall by a doubling of m, d = 32"
     flat = [Measure.over_seeds(f"{at}: {name}", values, low=-0.05, high=0.05) for at, values in found.items()]
@@ -72,7 +68,7 @@ def recalls(runs: Runs, kernel: str, load: float) -> dict[int, list[float]]:
     return {m: means(runs[kernel, load, m], "accuracy") for m in UNITS[runs.scale]}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.capacity import flat_figure
 
     curves = {f"kernel ⟨e, x⟩³, N = {load} md": recalls(runs, "cubic", load) for load in LOADS}

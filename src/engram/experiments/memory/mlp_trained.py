@@ -9,12 +9,11 @@ are used at size N, where the published code draws new ones. Quick has the small
     engram run memory.mlp-trained --seeds 5
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import log
 from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import collapse, geometric_means
@@ -29,7 +28,6 @@ SOURCE = "Understanding factual recall in transformers, Fig. 1 right (protocol o
 CLAIMS = {"memory.mlp-trained": "A trained MLP of m units stores N pairs with N ln N = md/0.35, whatever its shape."}
 WIDTHS = {"smoke": (8,), "quick": (8, 11, 16, 22), "paper": (8, 11, 16, 22, 32, 45, 64, 90)}
 SHAPES = {"smoke": (1, 2), "quick": (1, 2, 4), "paper": (1, 2, 4, 8)}  # m/d
-Label = tuple[int, int]  # m/d, d
 PLAN = FullBatch(
     optimiser=Adam(lr=0.03),
     steps=2**15,
@@ -38,13 +36,13 @@ PLAN = FullBatch(
 )
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return searches(Association(), mlp_capacity, WIDTHS[scale], SHAPES[scale], seeds)
 
 
 def searches(
-    task: Association, law: Callable[[int], float], widths: Sequence[int], shapes: Sequence[int], seeds: Sequence[int]
-) -> dict[Label, list[Search]]:
+    task: Association, law: Callable[[int], float], widths: Sequence[int], shapes: Sequence[int], seeds: Seeds
+) -> Labelled:
     """By m/d and d, each around the size that a law of md expects."""
     return {
         (shape, d): [search(task, d, shape * d, law(shape * d * d), seed) for seed in seeds]
@@ -59,22 +57,20 @@ def search(task: Association, d: int, m: int, expected: float, seed: int) -> Sea
     return Search(task=task, model=model, plan=PLAN, bracket=bracket, tolerance=0.03, seed=seed)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
-    yield "memory.mlp-trained", law_measures(runs, "N ln N", 0.35, lambda N: N * log(N))
+def claims(runs: Runs) -> Measures:
+    return law_measures(runs, "N ln N", 0.35, lambda N: N * log(N))
 
 
-def law_measures(runs: Runs, name: str, law: float, grown: Callable[[float], float]) -> Sequence[Measure]:
+def law_measures(runs: Runs, name: str, law: float, grown: Callable[[float], float]) -> Measures:
     """md = law · grown(N): the constant within 15 %, the same within 15 % for all shapes m/d, and exponent 1 ± 0.15."""
     shapes: dict[str, list[list[float]]] = {}
     for (shape, d), same in runs.items():
         shapes.setdefault(f"m/d = {shape}", []).append([shape * d * d / grown(capacity(r)) for r in same])
     means = geometric_means(values for by_d in shapes.values() for values in by_d)
     by_md = {md: list(map(grown, found)) for md, found in stored(runs).items()}
-    return (
-        Measure.over_seeds(f"md/({name}), geometric mean over sizes", means, low=0.85 * law, high=1.15 * law),
-        *collapse(f"md/({name})", {shape: geometric_means(by_d) for shape, by_d in shapes.items()}, 0.15),
-        fit_power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15),
-    )
+    yield Measure.over_seeds(f"md/({name}), geometric mean over sizes", means, low=0.85 * law, high=1.15 * law)
+    yield from collapse(f"md/({name})", {shape: geometric_means(by_d) for shape, by_d in shapes.items()}, 0.15)
+    yield fit_power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15)
 
 
 def stored(runs: Runs) -> dict[float, list[float]]:
@@ -83,7 +79,7 @@ def stored(runs: Runs) -> dict[float, list[float]]:
     return capacities([r for same_seed in of_seeds for r in same_seed], lambda model: model.m * model.d)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     return by_shape_figure(runs, {"N ln N = md/0.35 (published fit)": mlp_capacity}, "Trained MLP: pairs at 99 %")
 
 

@@ -6,14 +6,8 @@ When inputs carry a position too, x = e_y + p_t, it cancels in W1 (Eq. 12) and a
     engram run memory.one-step --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks, mean, worst
-from engram.records import Record
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.experiments.memory import mean, worst
 
 TIMES = "quick 2 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Lemma 1, Lemma 2 and its example (Eq. 11 and 12)"
@@ -33,14 +27,14 @@ NOISY = {
 }
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
         "clean": checks("one_step.clean", seeds, 3, **CLEAN[scale]),
         "noisy": checks("one_step.noisy", seeds, **NOISY[scale]),
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     clean, noisy = ([r.rows for r in runs[label]] for label in ("clean", "noisy"))
     stored = [
         Measure.exact("orthonormal: largest error of a score", worst(clean, "error"), 1e-10),
@@ -57,12 +51,12 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "memory.noise-filtered", filtered
 
 
-def least(records: Sequence[Record]) -> list[float]:
+def least(records: Records) -> list[float]:
     """The smallest accuracy of each run."""
     return [float(r.column("accuracy").min()) for r in records]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.memory_laws import scores_by_position
 
     return scores_by_position(runs["noisy"])

@@ -8,17 +8,11 @@ than 1/2, half of its mean. Rounding errors of random pairs average out, so that
     engram run memory.quantised --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
 from math import log2
-from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.experiments.memory import checks
-from engram.records import Record
-from engram.specs import Check
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 
 TIMES = "quick 5 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, appendix on bounded bit complexity; worst case derived here"
@@ -30,17 +24,18 @@ PAIRS = {"smoke": 500, "quick": 8_000, "paper": 20_000}
 LOADS = (0.015, 0.02)  # N/d²
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[float, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By the load N/d²."""
     largest, draws = LARGEST[scale], PAIRS[scale]
     return {load: checks("precision.bits", seeds, draws, largest=largest, load=load) for load in LOADS}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
-    yield "memory.quantised", [m for load, same in runs.items() for m in of_load(f"N = {load} d²", same)]
+def claims(runs: Runs) -> Measures:
+    for load, records in runs.items():
+        yield from of_load(f"N = {load} d²", records)
 
 
-def of_load(at: str, records: Sequence[Record]) -> Iterator[Measure]:
+def of_load(at: str, records: Records) -> Measures:
     certified, sufficient = slopes(records, "certified"), slopes(records, "sufficient")
     yield Measure.over_seeds(f"{at}: slope of worst-case bits in log2 d", certified, low=0.8, high=1.2)
     yield Measure.over_seeds(f"{at}: slope of sufficient bits in log2 d", sufficient, high=1)
@@ -51,12 +46,12 @@ def of_load(at: str, records: Sequence[Record]) -> Iterator[Measure]:
     yield Measure.over_seeds(f"{at}: sufficient bits at d = {d}", [row["sufficient"] for row in widest], high=log2(d))
 
 
-def slopes(records: Sequence[Record], column: str) -> list[float]:
+def slopes(records: Records, column: str) -> list[float]:
     """Slope of bits in log2 d, for each seed."""
     return [float(np.polyfit(np.log2(r.column("d")), r.column(column), 1)[0]) for r in records]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.memory_laws import bits_per_weight
 
     return bits_per_weight(runs)

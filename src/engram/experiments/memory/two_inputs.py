@@ -5,15 +5,11 @@ A random f: [n]² → [32] from inputs e_{z1} + ẽ_{z2}; the protocol of memory
     engram run memory.two-inputs --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
 from math import sqrt
-from typing import Any
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Figure, Labelled, Measures, Runs, Scale, Seeds
 from engram.claims.fits import fit_power_law
-from engram.experiments.memory.mlp_trained import Label, by_shape_figure, searches, stored
-from engram.specs import Search
+from engram.experiments.memory.mlp_trained import by_shape_figure, searches, stored
 from engram.tasks import Association
 
 TIMES = "quick and paper 2 min a seed on 2 cores"
@@ -24,15 +20,15 @@ SHAPES = {"smoke": (1, 2), "quick": (1, 2, 4), "paper": (1, 2, 4)}
 TASK = Association(kind="random", M=32, inputs=2)
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return searches(TASK, lambda md: sqrt(md / 1.2), WIDTHS[scale], SHAPES[scale], seeds)
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     pairs = {md: [n**2 for n in found] for md, found in stored(runs).items()}
-    yield "memory.two-inputs", [fit_power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)]
+    yield fit_power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     laws = {"n² = md/1.2, as for one input": lambda md: md / 1.2}
     return by_shape_figure(runs, laws, "Two inputs, 32 answers: pairs n² at 99 %", power=2)

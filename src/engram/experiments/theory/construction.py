@@ -7,12 +7,10 @@ training comes close to 1, the construction does not: 65 stored triggers and 128
     engram run theory.construction --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import product
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.specs import Check
+from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
+from engram.claims.readings import means
 
 TIMES = "quick 10 s a seed, paper 40 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Eq. 7 and 8"
@@ -25,34 +23,27 @@ DRAWS = {"smoke": 1, "quick": 2, "paper": 8}
 ENOUGH, FEW, WIDE = 0.97, 0.9, 512
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[int, int], list[Check]]:
-    law, draws = "learning.construction.accuracies", DRAWS[scale]
-    return {
-        (d, s): [Check(law=law, sizes={"d": d, "sharpness": s}, draws=draws, seed=seed) for seed in seeds]
-        for d in WIDTHS[scale]
-        for s in SHARPNESS
-    }
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    law, draws, sizes = "learning.construction.accuracies", DRAWS[scale], product(WIDTHS[scale], SHARPNESS)
+    return {(d, sharp): checks(law, seeds, draws, d=d, sharpness=sharp) for d, sharp in sizes}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     found, sharp, (narrow, *_, widest) = accuracies(runs), max(SHARPNESS), WIDTHS[runs.scale]
     wide = min(WIDE, widest)
-    gains = [b - a for a, b in zip(found[narrow, sharp], found[wide, sharp], strict=True)]
-    measures = [
-        Measure.over_seeds(f"d={wide}, β={sharp}: in-context accuracy", found[wide, sharp], low=ENOUGH),
-        Measure.over_seeds(f"β={sharp}: accuracy at d={wide} minus d={narrow}", gains, low=0),
-    ]
+    name = f"β={sharp}: accuracy at d={wide} minus d={narrow}"
+    yield Measure.over_seeds(f"d={wide}, β={sharp}: in-context accuracy", found[wide, sharp], low=ENOUGH)
+    yield Measure.difference(name, found[wide, sharp], found[narrow, sharp])
     if (128, sharp) in found:
-        measures.append(Measure.over_seeds(f"d=128, β={sharp}: in-context accuracy", found[128, sharp], high=FEW))
-    yield "theory.construction", measures
+        yield Measure.over_seeds(f"d=128, β={sharp}: in-context accuracy", found[128, sharp], high=FEW)
 
 
 def accuracies(runs: Runs) -> dict[tuple[int, int], list[float]]:
     """Accuracy of each seed, by width and sharpness."""
-    return {size: [float(record.column("accuracy").mean()) for record in same] for size, same in runs.items()}
+    return {size: means(same, "accuracy") for size, same in runs.items()}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import accuracy_by_width
 
     return accuracy_by_width(accuracies(runs))

@@ -13,17 +13,15 @@ ours: for T = N attention decides, and the width grows faster than √N; there s
     engram run theory.finite --seeds 5
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Label, Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
 from engram.claims.readings import capacity
-from engram.models.one_head import OneHead
-from engram.records import Record
-from engram.specs import Check, Search
+from engram.models.stores import OneHead
+from engram.specs import Search
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width
 
@@ -60,14 +58,13 @@ MAPS = {
 DRAWS = {"smoke": 1, "quick": 3, "paper": 9}
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search] | list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     sought = {
         (kind, asked, N): [search_width(_task(kind, N), asked, seed, VOTES[asked]) for seed in seeds]
         for kind, asked in LINES
         for N in _sizes(kind, scale)
     }
-    law, sizes, draws = "learning.planted_steps.phases", MAPS[scale], DRAWS[scale]
-    return {**sought, "map": [Check(law=law, sizes=sizes, draws=draws, seed=seed) for seed in seeds]}
+    return {**sought, "map": checks("learning.planted_steps.phases", seeds, DRAWS[scale], **MAPS[scale])}
 
 
 def search_width(task: PlantedToken, asked: Any, seed: int, votes: int) -> Search:
@@ -95,7 +92,7 @@ def slopes(by_size: Mapping[int, Sequence[float]]) -> list[float]:
     return [float(np.polyfit(np.log(list(by_size)), seed, 1)[0]) for seed in logs.T]
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found = {kind: widths(runs, kind) for kind in KINDS}
     measures = [Measure.over_seeds(f"{kind}: slope", slopes(found[kind]), *band) for kind, band in BANDS.items()]
     yield "theory.finite-slope", measures
@@ -107,7 +104,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "theory.long-slope", [Measure.over_seeds(f"{WHOLE}: slope", slopes(found[WHOLE]), low=0.6)]
 
 
-def phase_map(records: Sequence[Record]) -> dict[tuple[int, int], dict[str, float]]:
+def phase_map(records: Records) -> dict[tuple[int, int], dict[str, float]]:
     """The mean over seeds of both shares by (T, d)."""
     cells = {}
     for rows in zip(*(record.rows for record in records), strict=True):
@@ -116,7 +113,7 @@ def phase_map(records: Sequence[Record]) -> dict[tuple[int, int], dict[str, floa
     return cells
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.critical_widths import critical_widths
 
     found = {line: widths(runs, *line) for line in LINES}

@@ -7,12 +7,8 @@ places y = W x of (∂L/∂y) xᵀ: for all ten matrices of the simplified model
     engram run theory.gradients --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
+from engram.experiments.memory import worst
 from engram.theory.backward import MATRICES
 
 TIMES = "quick 1 s a seed, paper 3 s a seed on 2 cores"
@@ -27,14 +23,11 @@ PROBLEMS = {"smoke": 2, "quick": 20, "paper": 50}
 SHAPES = ({"A": 5, "T": 4, "N": 6, "d": 5}, {"A": 12, "T": 9, "N": 8, "d": 16})
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[str, list[Check]]:
-    draws = PROBLEMS[scale]
-    return {
-        law: [Check(law=law, sizes=shape, draws=draws, seed=seed) for shape in SHAPES for seed in seeds] for law in LAWS
-    }
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    return {law: [c for shape in SHAPES for c in checks(law, seeds, PROBLEMS[scale], **shape)] for law in LAWS}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found = errors(runs)
     for name in ("lemma4", "lemma5"):
         yield f"theory.{name}", [Measure.exact("largest difference from autograd", found[name], 1e-10)]
@@ -44,14 +37,10 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 def errors(runs: Runs) -> dict[str, float]:
     """By lemma or matrix the largest difference of an entry from autograd."""
-    return {
-        name: max((row[name] for record in runs[law] for row in record.rows), key=abs)
-        for law, names in LAWS.items()
-        for name in names
-    }
+    return {name: worst([r.rows for r in runs[law]], name) for law, names in LAWS.items() for name in names}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import errors_against_autograd
 
     return errors_against_autograd(errors(runs))

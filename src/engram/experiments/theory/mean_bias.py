@@ -18,16 +18,14 @@ labels that are equally frequent, where this noise is gone and a smaller one is 
     engram run theory.mean-bias --seeds 5
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Label, Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.claims.readings import capacity
+from engram.experiments.memory import mean
 from engram.experiments.theory.finite import search_width, slopes
-from engram.specs import Check, Search
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width
 
@@ -63,21 +61,14 @@ def law(task: PlantedToken) -> float:
     return critical_width(task.N, task.T, task.samples)
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Search] | list[Check]]:
-    N, draws = FIXED[scale], DRAWS[scale]
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
+    N, draws, counts = FIXED[scale], DRAWS[scale], {"drawn": False, "equal": True}
     sought = {
         (title, size): [search_width(task, "mark", seed, VOTES[scale]) for seed in seeds]
         for title, tasks in lines(scale).items()
         for size, task in tasks.items()
     }
-    directly = {
-        counts: [
-            Check(law=LAW, sizes={"N": N, "T": N, "balanced": counts == "equal"}, draws=draws, seed=seed)
-            for seed in seeds
-        ]
-        for counts in ("drawn", "equal")
-    }
-    return {**sought, **directly}
+    return {**sought, **{name: checks(LAW, seeds, draws, N=N, T=N, balanced=equal) for name, equal in counts.items()}}
 
 
 def along(runs: Runs, title: str) -> dict[int, list[float]]:
@@ -85,7 +76,7 @@ def along(runs: Runs, title: str) -> dict[int, list[float]]:
     return {size: [capacity(record) for record in runs[title, size]] for size in lines(runs.scale)[title]}
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     yield "theory.mean-bias", [*_directly(runs)]
     measures = [_slope(runs, title, tasks) for title, tasks in lines(runs.scale).items() if title != CONTROL]
     found, control = along(runs, TOKENS), along(runs, CONTROL)
@@ -95,16 +86,14 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
     yield "theory.mean-bias-width", [*measures, Measure.over_seeds(label, gains.tolist(), low=np.log(2))]
 
 
-def _directly(runs: Runs) -> Iterator[Measure]:
+def _directly(runs: Runs) -> Measures:
     """Signal and noise over their laws at the narrowest and the widest, and in the mean over widths."""
     for column in ("signal", "noise"):
         for place, name in ((0, "narrowest"), (-1, "widest")):
             values = [record.rows[place][column] for record in runs["drawn"]]
             yield Measure.over_seeds(f"{column} over its law, {name} d", values, 0.8, 1.2)
-        means = [float(record.column(column).mean()) for record in runs["drawn"]]
-        yield Measure.over_seeds(f"{column} over its law, mean over widths", means, 0.9, 1.1)
-    rest = [float(record.column("noise").mean()) for record in runs["equal"]]
-    yield Measure.over_seeds("noise over the law with equal label counts, mean over widths", rest, high=0.5)
+        yield mean(f"{column} over its law, mean over widths", runs["drawn"], column, 0.9, 1.1)
+    yield mean("noise over the law with equal label counts, mean over widths", runs["equal"], "noise", high=0.5)
 
 
 def _slope(runs: Runs, title: str, tasks: Mapping[int, PlantedToken]) -> Measure:
@@ -113,7 +102,7 @@ def _slope(runs: Runs, title: str, tasks: Mapping[int, PlantedToken]) -> Measure
     return Measure.over_seeds(f"exponent in {title}, minus {predicted:.2f} of the law", over, -NEAR, NEAR)
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.critical_widths import widths_along
 
     theory = {title: [*map(law, tasks.values())] for title, tasks in lines(runs.scale).items() if title != CONTROL}

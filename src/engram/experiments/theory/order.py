@@ -8,15 +8,12 @@ over embeddings: in a single one W_K1 is often written completely or not at all,
     engram run theory.order --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 from engram.laws.orders import MEMORIES, ORDERS
-from engram.specs import Check
 
 TIMES = "quick 30 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Theorem 3 and section 5"
@@ -43,16 +40,12 @@ COLUMNS = {"W_O2": "W_O2", "W_K2": "W_K2", "W_K1": "W_K1.t<T"}  # the data do no
 NEAR = 0.03  # of chance
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, tuple[str, ...]], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
-        (first, order): [_check(scale, " ".join(order), first, seed) for seed in seeds]
+        (first, order): checks(LAW, seeds, DRAWS[scale], **SIZES[scale], order=" ".join(order), first=first)
         for first in ("zero", "random")
         for order in ORDERS
     }
-
-
-def _check(scale: Scale, order: str, first: str, seed: int) -> Check:
-    return Check(law=LAW, sizes=SIZES[scale] | {"order": order, "first": first}, draws=DRAWS[scale], seed=seed)
 
 
 def too_soon(order: Sequence[str]) -> list[str]:
@@ -66,7 +59,7 @@ def spoilt(order: Sequence[str]) -> list[str]:
     return [name for name in order if set(MEMORIES[: MEMORIES.index(name) + 1]) & set(early)]
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     found, wrong, chance = means(runs), ORDERS[1:], chances(runs)
     measures = []
     for first in ("zero", "random"):
@@ -101,7 +94,7 @@ def chances(runs: Runs) -> dict[str, float]:
     return {"W_O2": 1 / N, "W_K2": 1 / N, "W_K1": sum(1 / t for t in range(2, T)) / (T - 2)}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import recalls_by_order
 
     return recalls_by_order(means(runs), ORDERS, chances(runs))

@@ -12,14 +12,12 @@ elimination: t_q is never T−1.)
     engram run theory.three-steps
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
-from engram.specs import Check
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.tasks.second_visit import SecondVisit
 from engram.theory.induction import gamma, least_tokens, output_memory, previous_memory, tau, trigger_memory
 
@@ -60,15 +58,13 @@ NEAR = 0.02  # what the paper leaves out is O(1/N) and O(T/N)
 EXACT = 1e-6  # rows keep seven digits
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[tuple[str, Pairs], list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {
-        (what, pairs): [Check(law=law, sizes=SIZES[scale] | {"pairs": pairs}, seed=seed) for seed in seeds]
-        for what, law in LAWS.items()
-        for pairs in PAIRS
+        (what, pairs): checks(law, seeds, **SIZES[scale], pairs=pairs) for what, law in LAWS.items() for pairs in PAIRS
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     task, row = task_of(runs, "distinct"), runs["steps", "distinct"][0].rows[0]
     paper, closed = expressions(task), closed_forms(task)
     written = ("W_O2.diagonal", "W_O2.off", "W_O2.Phi1.diagonal", "W_O2.Phi1.off")
@@ -99,7 +95,7 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
 
 def _beside(
     row: dict[str, float], paper: dict[str, float], closed: dict[str, float], names: Sequence[str], near: float
-) -> Iterator[Measure]:
+) -> Measures:
     for name in names:
         yield Measure.exact(f"{name} over the paper's expression, minus 1", row[name] / paper[name] - 1, NEAR)
         yield Measure.exact(f"{name} over its closed form, minus 1", row[name] / closed[name] - 1, near)
@@ -152,7 +148,7 @@ def _line(pairs: str, name: str, paper: float, computed: float) -> dict[str, Any
     return {"pairs": pairs, "quantity": name, "paper": f"{paper:.5g}", "computed": f"{computed:.5g}", "ratio": ratio}
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import signals_of_steps
 
     signs = np.array([[trigger_memory(SecondVisit(N=N, T=T)).diagonal * N**2 * T**3 for N in MAP_N] for T in MAP_T])

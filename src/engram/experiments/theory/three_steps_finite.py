@@ -9,13 +9,11 @@ a trigger that stands first ends in a tie. At T = 5 the signal of step 2 is smal
     engram run theory.three-steps-finite --seeds 3
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engram.claims import Measure
-from engram.claims.experiment import Runs, Scale
+from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 from engram.specs import Check
 from engram.theory.induction import least_tokens
 
@@ -41,19 +39,17 @@ Cell = tuple[int, int, int | str, int]  # N, T, d, n
 Cells = Mapping[tuple[int, int], Sequence[Mapping[str, float]]]
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Cell, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     """By (N, T, d, n); a cell that is on both maps is measured once."""
     cells: list[Cell] = [(N, T, d, n) for d in WIDTHS[scale] for n in SAMPLES[scale]]
     cells += [(tokens, T, d, n) for d, n in FINITE[scale] for tokens in TOKENS[scale] for T in LENGTHS[scale]]
-    return {cell: [_check(cell, seed) for seed in seeds] for cell in cells}
+    return {cell: _checks(seeds, *cell) for cell in cells}
 
 
-def _check(cell: Cell, seed: int) -> Check:
-    sizes = dict(zip("NTdn", cell, strict=True))
-    if sizes["d"] == ORTHONORMAL:
-        del sizes["d"]
-        return Check(law=f"{LAW}_orthonormal", sizes=sizes, seed=seed)
-    return Check(law=LAW, sizes=sizes, seed=seed)
+def _checks(seeds: Seeds, N: int, T: int, d: int | str, n: int) -> list[Check]:
+    if d == ORTHONORMAL:
+        return checks(f"{LAW}_orthonormal", seeds, N=N, T=T, n=n)
+    return checks(LAW, seeds, N=N, T=T, d=d, n=n)
 
 
 def grid(runs: Runs) -> Cells:
@@ -71,7 +67,7 @@ def maps(runs: Runs) -> dict[str, Cells]:
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Claimed:
     signs = []
     for title, found in maps(runs).items():
         short = [(N, T) for N, T in found if T >= 8 and least_tokens(T) < N < T**2]
@@ -80,11 +76,11 @@ def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
         signs.append(Measure.over_seeds(label, worst.tolist(), low=0.95))
     yield "theory.step2-finite", signs
     found, (narrow, *_, d), (few, *_, n) = grid(runs), WIDTHS[runs.scale], SAMPLES[runs.scale]
-    least, with_few, in_narrow = (np.array(_least(found[size])) for size in ((d, n), (d, few), (narrow, n)))
+    least, with_few, in_narrow = (_least(found[size]) for size in ((d, n), (d, few), (narrow, n)))
     measures = [
-        Measure.over_seeds(f"d={d}, n={n}: least recall of the three", least.tolist(), low=0.95),
-        Measure.over_seeds(f"this minus that from {few} sequences", (least - with_few).tolist(), low=0.25),
-        Measure.over_seeds(f"this minus that at d={narrow}", (least - in_narrow).tolist(), low=0.25),
+        Measure.over_seeds(f"d={d}, n={n}: least recall of the three", least, low=0.95),
+        Measure.difference(f"this minus that from {few} sequences", least, with_few, low=0.25),
+        Measure.difference(f"this minus that at d={narrow}", least, in_narrow, low=0.25),
     ]
     yield "theory.three-steps-finite", measures
 
@@ -94,7 +90,7 @@ def _least(rows: Sequence[Mapping[str, float]]) -> list[float]:
     return [min(row[f"recall.{name}"] for name in ("W_O2", "W_K2", "W_K1.t<T")) for row in rows]
 
 
-def figure(runs: Runs) -> Any:
-    from engram.show.grids import recall_maps
+def figure(runs: Runs) -> Figure:
+    from engram.show.critical_widths import recall_maps
 
     return recall_maps(grid(runs), maps(runs))

@@ -9,14 +9,10 @@ sequences.
     engram run theory.three-steps-real --seeds 5
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from engram.claims import Measure
-from engram.claims.experiment import Label, Runs, Scale
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.laws.orders import MEMORIES
-from engram.records import Record
-from engram.specs import Check
 
 TIMES = "quick 2 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Theorem 3 (outside its setting)"
@@ -38,40 +34,35 @@ LENGTH = {"smoke": 24, "quick": 128, "paper": 256}
 REAL, CONTROL = "learning.real_steps.three_steps", "learning.steps.from_samples"
 
 
-def specs(scale: Scale, seeds: Sequence[int]) -> dict[Label, list[Check]]:
+def specs(scale: Scale, seeds: Seeds) -> Labelled:
     length, d, n = LENGTH[scale], WIDTHS[scale][-1], SAMPLES[scale][-1]
     sizes = {(d, n): {"d": d, "n": n, "T": length} for d in WIDTHS[scale] for n in SAMPLES[scale]}
     real = sizes | {"one trigger": sizes[d, n] | {"K": 1}}  # one departure less
-    control = {"N": 32, "T": 8, "d": d, "n": n}
     return {
-        **{label: [Check(law=REAL, sizes=size, seed=seed) for seed in seeds] for label, size in real.items()},
-        "Theorem 3": [Check(law=CONTROL, sizes=control, seed=seed) for seed in seeds],
+        **{label: checks(REAL, seeds, **size) for label, size in real.items()},
+        "Theorem 3": checks(CONTROL, seeds, N=32, T=8, d=d, n=n),
     }
 
 
-def claims(runs: Runs) -> Iterator[tuple[str, Sequence[Measure]]]:
+def claims(runs: Runs) -> Measures:
     d, n = WIDTHS[runs.scale][-1], SAMPLES[runs.scale][-1]
     best = [record.rows[0] for record in runs[d, n]]
-    recalls = [
-        Measure.over_seeds(f"d={d}, n={n}: recall of {name}", [row[f"recall.{name}"] for row in best], low=0.9)
-        for name in MEMORIES
-    ]
-    sharp = max(
-        (name for name in best[0] if name.startswith("accuracy.")), key=lambda name: int(name.rpartition(".")[2])
-    )
-    answers = Measure.over_seeds(f"d={d}, n={n}: in-context accuracy, sharp keys", [r[sharp] for r in best], low=0.9)
+    for name in MEMORIES:
+        yield Measure.over_seeds(f"d={d}, n={n}: recall of {name}", [row[f"recall.{name}"] for row in best], low=0.9)
+    accuracies = [name for name in best[0] if name.startswith("accuracy.")]
+    sharp = max(accuracies, key=lambda name: int(name.rpartition(".")[2]))
+    yield Measure.over_seeds(f"d={d}, n={n}: in-context accuracy, sharp keys", [r[sharp] for r in best], low=0.9)
     single = _least(runs["one trigger"], MEMORIES)
-    alone = Measure.over_seeds(f"d={d}, n={n}, one trigger: least recall of the three", single, low=0.9)
+    yield Measure.over_seeds(f"d={d}, n={n}, one trigger: least recall of the three", single, low=0.9)
     control = _least(runs["Theorem 3"], ("W_O2", "W_K2", "W_K1.t<T"))  # its data never ask for the one before T
-    asked = Measure.over_seeds("control, Theorem 3: least recall of the three", control, low=0.9)
-    yield "theory.three-steps-real", [*recalls, answers, alone, asked]
+    yield Measure.over_seeds("control, Theorem 3: least recall of the three", control, low=0.9)
 
 
-def _least(records: Sequence[Record], memories: Sequence[str]) -> list[float]:
+def _least(records: Records, memories: Sequence[str]) -> list[float]:
     return [min(record.rows[0][f"recall.{name}"] for name in memories) for record in records]
 
 
-def figure(runs: Runs) -> Any:
+def figure(runs: Runs) -> Figure:
     from engram.show.gradient_steps import recall_by_width
 
     sizes = [(d, n) for d in WIDTHS[runs.scale] for n in SAMPLES[runs.scale]]

@@ -1,0 +1,98 @@
+"""What panels of many figures share: legends, axes of sizes, seeds as dots or as lines with their mean."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from engram.show.style import INK
+
+SHADES = "cividis"  # even for colour-blind readers
+BySize = Mapping[Any, Sequence[float]]  # values over seeds, by a size
+MARKS = "os^Dv"
+
+
+def panels(width: float, height: float, rows: int = 1, columns: int = 1, **layout: Any) -> Any:
+    """The panels of a new figure of this size, as `Figure.subplots` gives them."""
+    return Figure(figsize=(width, height)).subplots(rows, columns, **layout)
+
+
+def finished(*axes: Axes, **look: Any) -> Figure:
+    """The figure of these panels, each of which gets a legend."""
+    for ax in axes:
+        ax.legend(**look)
+    fig = axes[0].get_figure(root=True)
+    assert fig is not None
+    return fig
+
+
+def log_sizes(ax: Axes, sizes: Iterable[float]) -> None:
+    """A logarithmic axis with ticks where something was measured (at every other size where there are many)."""
+    shown = list(sizes)
+    shown = shown if len(shown) < 8 else shown[::2]
+    ax.set_xscale("log")
+    ax.set_xticks(shown, [f"{size:g}" for size in shown])
+    ax.set_xticks([], minor=True)
+    ax.grid(axis="x")
+
+
+def listed(ax: Axes) -> None:
+    """Rows of bars or intervals, the first one above, with lines across them."""
+    ax.invert_yaxis()
+    ax.grid(visible=False)
+    ax.grid(axis="x")
+
+
+def dots(ax: Axes, points: BySize | Sequence[tuple[float, float]], i: int, label: str | None = None) -> None:
+    """One dot a seed, in the i-th colour and shape: points, or values by size."""
+    if isinstance(points, Mapping):
+        points = [(size, value) for size, values in points.items() for value in values]
+    ax.plot(*zip(*points, strict=True), MARKS[i % len(MARKS)], color=f"C{i}", ms=5, alpha=0.65, label=label)
+
+
+def dots_and_mean(ax: Axes, by_size: BySize, i: int, label: str | None = None) -> None:
+    """One dot a seed, and a line through the geometric means."""
+    dots(ax, by_size, i)
+    ax.plot(list(by_size), [np.exp(np.mean(np.log(d))) for d in by_size.values()], color=f"C{i}", lw=1.3, label=label)
+
+
+def seed_dots(ax: Axes, by_size: BySize, colour: str, label: str) -> None:
+    """One dot a seed, and a line through their means."""
+    sizes = sorted(by_size)
+    for size in sizes:
+        ax.plot([size] * len(by_size[size]), by_size[size], "o", color=colour, ms=3.5, alpha=0.4)
+    ax.plot(sizes, [np.mean(by_size[size]) for size in sizes], color=colour, lw=1.6, label=label)
+
+
+def lines(ax: Axes, curves: Iterable[tuple[Any, Any]], label: str, **look: Any) -> None:
+    """One line a seed; the first names them all."""
+    for n, curve in enumerate(curves):
+        ax.plot(*curve, label=label if n == 0 else None, **look)
+
+
+def lines_and_mean(
+    ax: Axes, curves: Sequence[tuple[Any, Any]], colour: str, label: str, ls: str = "-", **mean: Any
+) -> None:
+    """Each seed as a faint line and their mean, where all were measured, as a strong one."""
+    for curve in curves if len(curves) > 1 else []:
+        ax.plot(*curve, color=colour, lw=0.7, alpha=0.3, ls=ls)
+    shared = reduce(np.intersect1d, [x for x, _ in curves])
+    values = np.mean([np.asarray(y)[np.isin(x, shared)] for x, y in curves], axis=0)
+    ax.plot(shared, values, color=colour, lw=1.8, label=label, ls=ls, **mean)
+
+
+def draw_grid(ax: Axes, cells: Mapping[tuple[int, int], float], xlabel: str, ylabel: str) -> None:
+    """The first size on the x axis, the second on the y axis, both in their order and not to scale."""
+    xs, ys = sorted({x for x, _ in cells}), sorted({y for _, y in cells})
+    values = np.array([[cells.get((x, y), np.nan) for x in xs] for y in ys])
+    ax.imshow(values, origin="lower", aspect="auto", vmin=0, vmax=1, cmap=SHADES)
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7.5, color="w" if value < 0.6 else INK)
+    ax.set_xticks(range(len(xs)), [str(x) for x in xs], fontsize=8.5)
+    ax.set_yticks(range(len(ys)), [str(y) for y in ys], fontsize=8.5)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.grid(visible=False)

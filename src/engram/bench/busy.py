@@ -3,13 +3,13 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from engram.bench.lines import Benchmark
+from engram.bench.lines import Benchmark, Work
 from engram.engines.local import cores
 from engram.tasks import Bigram
 
@@ -27,10 +27,10 @@ def beside_others(bench: Any) -> Iterator[Benchmark]:
         threads = torch.get_num_threads()
         fair = quiet * max(1.0, (OTHERS + threads) / cores())
         about = f"{loud / quiet:.1f} times the quiet step; baseline: {fair / quiet:.1f} times, {OTHERS} busy processes"
-        yield Benchmark(f"step.busy.{name}", loud, "s", fair, fair / loud, about=about)
+        yield Benchmark(f"step.busy.{name}", loud, fair, about)
 
 
-def mean_seconds(work: Callable[[], object]) -> float:
+def mean_seconds(work: Work) -> float:
     """Seconds of a call, on average: beside others the fastest call is the one that was not disturbed."""
     work()
     began, calls = time.perf_counter(), 0

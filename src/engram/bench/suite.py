@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import facts, lab, sweeps
+from engram.bench import busy, facts, lab, sweeps
 from engram.bench.baselines import dense_loss, descend, sample_in_pool, sampling_pool, transformer_loss
 from engram.bench.lines import Benchmark, Work, best, in_process, our_step, peaks
 from engram.engines.local import cores
@@ -220,6 +220,7 @@ BENCHMARKS = {
     "step": steps,
     "step.roofline": roofline,
     "step.memory": memory,
+    "step.busy": busy.beside_others,
     "start": start,
     "growth": growth,
     "fig3": fig3,

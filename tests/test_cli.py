@@ -64,7 +64,7 @@ def test_many_runs_in_processes_equal_one_by_one(home: Path, capsys: pytest.Capt
     folders = [Path(folder) for folder in answer(capsys, *SMOKE, "--seeds", "3")["records"]]
     rows = {folder.name: (folder / "rows.jsonl").read_bytes() for folder in folders}
     for folder in folders:
-        answer(capsys, "runs", "rm", folder.name)
+        answer(capsys, "runs", "rm", folder.name, "--yes")
     for folder in folders:
         seed = folder.name.split("-s")[-1].split("-")[0]
         subprocess.run([sys.executable, "-c", ONE_RUN, seed, str(home)], check=True)
@@ -100,7 +100,7 @@ def test_show_diff_check_report_pack_rm(home: Path, capsys: pytest.CaptureFixtur
     assert answer(capsys, "runs", "check", packed)["ok"]
     assert Record(Path(packed)).rows == Record(home / one).rows
     assert Record(Path(packed)).model().weights["W_O2"].dtype.is_floating_point
-    assert answer(capsys, "runs", "rm", two) == {"removed": two}
+    assert answer(capsys, "runs", "rm", two, "--yes") == {"removed": [two]}
     for words in (["runs", "show", one], ["runs", "ls"], ["runs", "check", one, "--steps", "3"]):
         assert engram(capsys, *words)[0] == 0
 

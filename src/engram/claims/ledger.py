@@ -12,7 +12,7 @@ from engram.claims import Claim, Measure, Runs, Scale
 from engram.claims.experiment import Experiment, known_scale
 from engram.errors import EngramError
 from engram.records import Record
-from engram.records.shelf import all_records
+from engram.records.shelf import Unreadable, entries
 from engram.specs import Spec
 from engram.specs.spec import run_id
 
@@ -115,14 +115,6 @@ def _finite(value: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class Unreadable:
-    """A record that decides nothing because it cannot be read, and why."""
-
-    record: str
-    why: str
-
-
-@dataclass(frozen=True)
 class Index:
     """Ended records by the identity that their Spec has today, and those that cannot be read."""
 
@@ -134,15 +126,17 @@ class Index:
         """Earlier homes win; fresh records win over stale ones."""
         found: dict[str, Record] = {}
         unreadable = []
-        for record in (record for home in homes for record in all_records(home)):
+        for entry in (entry for home in homes for entry in entries(home)):
+            if isinstance(entry, Unreadable):
+                unreadable.append(entry)
+                continue
             try:
-                if record.ended is None:
-                    continue
-                known = found.get(run_id(record.spec))
-                if known is None or (known.stale and not record.stale):
-                    found[run_id(record.spec)] = record
+                if entry.ended is not None:
+                    known = found.get(run_id(entry.spec))
+                    if known is None or (known.stale and not entry.stale):
+                        found[run_id(entry.spec)] = entry
             except EngramError as error:
-                unreadable.append(Unreadable(record.id, str(error)))
+                unreadable.append(Unreadable(entry.id, str(error)))
         return cls(found, tuple(unreadable))
 
 

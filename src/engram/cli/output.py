@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from engram.errors import EngramError
+
 answers_to: list[Any] = []
 
 
@@ -58,6 +60,14 @@ def watched(what: str, device: str) -> Any:
         return View(specs)
 
     return watch
+
+
+def confirmed(question: str, command: str) -> bool:
+    """Whether a person at the terminal says yes; where nobody can be asked, --yes must say so."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise EngramError(f"{command}: nobody can be asked here; say --yes to go on")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def print_table(name: str, rows: list[dict[str, Any]], json: bool) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from engram.cli.output import WholeNumber, answer, near, print_table, watched
+from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, watched
 from engram.errors import EngramError
 
 runs = App(name="runs", help="Stored runs: list, show, compare, remove, resume, check, pack.")
@@ -42,16 +42,25 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
 
 
 @runs.command
-def rm(run: str, *, json: bool = False) -> None:
-    """Remove a run."""
-    from engram.api import load_own
-    from engram.records.shelf import remove
+def rm(*names: str, yes: bool = False, json: bool = False) -> None:
+    """Remove runs: whole names, or `last`. Asks first.
 
-    record = load_own(run)
-    if run not in (record.id, "last"):
-        raise EngramError(f"runs rm: give the whole name ({record.id}), or `last`")
-    remove(record)
-    answer({"removed": record.id}) if json else print(f"removed {record.id}")
+    Parameters
+    ----------
+    yes
+        Remove them without asking.
+    """
+    from engram.records.files import home
+    from engram.records.shelf import removable, remove
+
+    records = [removable(name, home()) for name in names]
+    listed = [record.id for record in records]
+    if not records:
+        raise EngramError("runs rm: name at least one run; `engram runs ls` lists them")
+    if yes or confirmed(f"remove {', '.join(listed)}?", "runs rm"):
+        for record in records:
+            remove(record)
+        answer({"removed": listed}) if json else print(f"removed {', '.join(listed)}")
 
 
 @runs.command

@@ -1,16 +1,15 @@
 """Finished records made small enough to be committed: one as a folder, many in one zip."""
 
 import gzip
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import torch
 
 from engram.errors import EngramError
-from engram.native import cache
 from engram.records import files
 from engram.records.files import replace, write_json, writing_to
 from engram.records.record import Record
@@ -31,8 +30,8 @@ def pack(record: Record, into: Path, weights: bool) -> Path:
     target = into / record.id
     sittings = [{name: value for name, value in s.items() if name != "pid"} for s in record.env["sittings"]]
     with writing_to(target):
-        replace(target / "rows.jsonl.gz", gzip.compress(files.read(record.folder, "rows.jsonl"), mtime=0))
-        replace(target / "spec.json", files.read(record.folder, "spec.json"))
+        replace(target / "rows.jsonl.gz", gzip.compress(files.read(record.place, "rows.jsonl"), mtime=0))
+        replace(target / "spec.json", files.read(record.place, "spec.json"))
         for name, content in record.code.items():
             replace(target / "code" / name, content)
         files.write_env(target, sittings)
@@ -62,21 +61,17 @@ def bundle(records: Iterable[Record], path: Path) -> Path:
     return path
 
 
-def unpack(path: Path) -> Path:
-    """The folder with the records of a bundle, unpacked into the cache now if this content has not been before."""
-    content = path.read_bytes()
-    folder = cache() / "records" / f"{path.stem}-{files.sha256(content)[:12]}"
-    if folder.exists():
-        return folder
+def records_in(path: Path) -> list[Record]:
+    """The records of a bundle, read from the zip itself, which checks every file when it is read."""
+    about = path.stat()
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(dir=folder.parent))
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(part)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise EngramError(f"records in {path.name} cannot be unpacked ({error}); restore the file") from None
-    try:
-        part.rename(folder)  # whole or not at all: another process may be doing the same
-    except OSError:
-        shutil.rmtree(part)
-    return folder
+        root = _opened(path, about.st_mtime_ns, about.st_size)
+        return [Record(folder) for folder in root.iterdir() if (folder / "spec.json").exists()]
+    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
+        raise EngramError(f"{path.name} cannot be read as a zip ({error}); restore the file") from None
+
+
+@lru_cache(maxsize=256)
+def _opened(path: Path, changed: int, size: int) -> zipfile.Path:
+    """Kept open, as long as it is the same file."""
+    return zipfile.Path(zipfile.ZipFile(path))

@@ -47,7 +47,7 @@ class Mismatch:
 
 def first_mismatch(record: Record, again: Iterable[Row], to_the_byte: bool) -> Mismatch | None:
     for stored, row in zip(record.rows, again, strict=False):
-        fresh = files.parse_rows(record.folder, [files.line_of(row)])[0]
+        fresh = files.parse_rows(record.place, [files.line_of(row)])[0]
         for column in dict.fromkeys([*stored, *fresh]):
             old, new = stored.get(column), fresh.get(column)
             if old != new and (to_the_byte or not _close(column, old, new)):

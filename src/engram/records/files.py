@@ -18,17 +18,18 @@ state goes.
 """
 
 import errno
-import gzip
 import hashlib
 import json
 import math
 import os
+import stat
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -37,6 +38,9 @@ from engram.errors import EngramError
 Row = dict[str, Any]
 COMMITTED = Path(str(files("engram"))) / "data" / "records"
 LIVE = "live.safetensors"
+Place = Path | zipfile.Path  # the folder of a record, on disk or in a bundle
+AnyPlace = TypeVar("AnyPlace", bound=Path | zipfile.Path)
+MOST_BYTES, MOST_JSON = 2 << 30, 16 << 20  # of a file of a record, unpacked; of Spec, environment and digest
 
 
 def home() -> Path:
@@ -44,29 +48,52 @@ def home() -> Path:
     return Path(os.environ.get("ENGRAM_HOME") or "runs").resolve()
 
 
-def read(folder: Path, name: str) -> bytes:
+def read(folder: Place, name: str) -> bytes:
     """A file of a record, gzipped or not."""
     packed = folder / f"{name}.gz"
     try:
-        return gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / name).read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
+        return gunzip(contents(packed)) if packed.exists() else contents(folder / name)
+    except (OSError, EOFError, KeyError, RuntimeError, ValueError, zlib.error, zipfile.BadZipFile) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise corrupt(folder, f"{name} is missing or unreadable ({why})") from None
 
 
-def read_json(folder: Path, name: str, *needed: str) -> dict[str, Any]:
+def contents(path: Place) -> bytes:
+    """What a plain file holds, on disk or in a zip; no link is followed, and no pipe or device opened."""
+    if isinstance(path, Path):
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError("it is not a plain file")
+        size = about.st_size
+    else:
+        size = path.root.getinfo(path.at).file_size
+    if size > MOST_BYTES:
+        raise ValueError(f"it is larger than {MOST_BYTES >> 20} MB")
+    return path.read_bytes()
+
+
+def gunzip(content: bytes) -> bytes:
+    """Unpacks no more than a record may hold, whatever the file claims."""
+    stream = zlib.decompressobj(wbits=31)
+    found = stream.decompress(content, MOST_BYTES)
+    if not stream.eof:
+        raise EOFError(f"it is cut, or larger than {MOST_BYTES >> 20} MB")
+    return found
+
+
+def read_json(folder: Place, name: str, *needed: str) -> dict[str, Any]:
     """A JSON object with the needed keys."""
     content = read(folder, name)
     try:
-        data = json.loads(content)
-    except ValueError:
+        data = json.loads(content) if len(content) <= MOST_JSON else None
+    except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict) or not set(needed) <= set(data):
         raise corrupt(folder, f"{name} is unreadable")
     return data
 
 
-def corrupt(folder: Path, what: str) -> EngramError:
+def corrupt(folder: Place, what: str) -> EngramError:
     return EngramError(
         f"record {folder.name}: {what}; restore it, or remove the record (engram runs rm {folder.name}) and run again"
     )
@@ -154,20 +181,25 @@ def size_of(lines: list[bytes]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
-def parse_rows(folder: Path, lines: list[bytes]) -> list[Row]:
+def parse_rows(folder: Place, lines: list[bytes]) -> list[Row]:
     try:
         rows = [json.loads(line) for line in lines]
         if not all(isinstance(row, dict) and "step" in row for row in rows):
             raise ValueError
         return rows
-    except ValueError:
+    except (ValueError, RecursionError):
         raise corrupt(folder, "rows.jsonl has an unreadable line") from None
 
 
-def numbered(folder: Path) -> dict[int, Path]:
+def numbered(folder: AnyPlace) -> dict[int, AnyPlace]:
     """The weights in a folder by the step that names their file, in order."""
-    found = {int(file.stem): file for file in folder.glob("*.safetensors") if file.stem.isdecimal()}
+    found = {int(file.stem): file for file in inside(folder) if file.suffix == ".safetensors" and file.stem.isdecimal()}
     return dict(sorted(found.items()))
+
+
+def inside(folder: AnyPlace) -> list[AnyPlace]:
+    """What lies in a folder, if there is one."""
+    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def sha256(content: bytes) -> str:

@@ -16,7 +16,7 @@ from engram.models import Model, Weights
 from engram.models.memories import memories_of
 from engram.models.transformer import silenced
 from engram.records import files
-from engram.records.files import Row, corrupt
+from engram.records.files import Place, Row, corrupt
 from engram.records.sealed import Damaged, load, unseal
 from engram.specs.encode import Code, decode, encode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
@@ -33,34 +33,49 @@ class Record:
     env     versions, device and threads of each sitting
     """
 
-    folder: Path
+    place: Place
 
     @property
     def id(self) -> str:
-        return self.folder.name
+        return self.place.name
+
+    @property
+    def folder(self) -> Path:
+        """Where the record lies on disk; one in a bundle can only be read."""
+        if not isinstance(self.place, Path):
+            raise EngramError(f"record {self.id} lies in a bundle ({self.place}) and can only be read")
+        return self.place
 
     @cached_property
     def spec_json(self) -> dict[str, Any]:
-        return files.read_json(self.folder, "spec.json")
+        return files.read_json(self.place, "spec.json")
 
     @property
     def code(self) -> Code:
-        return {file.name: file.read_bytes() for file in (self.folder / "code").glob("*.py")}
+        """The user's files whose classes the Spec names."""
+        found = [file for file in files.inside(self.place / "code") if file.suffix == ".py"]
+        return {file.name: files.read(self.place / "code", file.name) for file in found}
 
     @cached_property
     def spec(self) -> Spec:
         """The Spec, checked against the folder's name."""
+        if not self.stale and run_id(self._decoded) != self.id:
+            raise corrupt(
+                self.place,
+                "spec.json was changed; a changed Spec is a new run (engram run … --set FIELD=VALUE)",
+            )
+        return self._decoded
+
+    @cached_property
+    def _decoded(self) -> Spec:
         try:
             spec = decode(self.spec_json, self.code)
         except EngramError as error:
             raise EngramError(f"record {self.id}: spec.json: {error}") from None
+        except Exception as error:  # whatever odd data may lead to
+            raise corrupt(self.place, f"spec.json is no description of a run ({type(error).__name__})") from None
         if not isinstance(spec, Spec):
-            raise corrupt(self.folder, "spec.json does not hold a Spec")
-        if not self.stale and run_id(spec) != self.id:
-            raise corrupt(
-                self.folder,
-                "spec.json was changed; a changed Spec is a new run (engram run … --set FIELD=VALUE)",
-            )
+            raise corrupt(self.place, "spec.json does not hold a Spec")
         return spec
 
     @property
@@ -92,17 +107,17 @@ class Record:
     @cached_property
     def stale(self) -> bool:
         """Whether a class of the Spec has been revised since: the same Spec would give other numbers now."""
-        return _revisions(self.spec_json) != _revisions(encode(decode(self.spec_json, self.code)))
+        return _revisions(self.spec_json) != _revisions(encode(self._decoded))
 
     @cached_property
     def ended(self) -> dict[str, Any] | None:
         """The digest, once the run has ended, checked against Spec and rows; None before."""
-        if not (self.folder / "digest.json").exists():
+        if not (self.place / "digest.json").exists():
             return None
-        digest = files.read_json(self.folder, "digest.json", "end")
+        digest = files.read_json(self.place, "digest.json", "end")
         for name in ("spec.json", "rows.jsonl"):
-            if digest.get(name) != files.sha256(files.read(self.folder, name)):
-                raise corrupt(self.folder, f"{name} does not match the digest: it was changed or truncated")
+            if digest.get(name) != files.sha256(files.read(self.place, name)):
+                raise corrupt(self.place, f"{name} does not match the digest: it was changed or truncated")
         return digest
 
     @property
@@ -112,21 +127,21 @@ class Record:
 
     @cached_property
     def env(self) -> dict[str, Any]:
-        env = files.read_json(self.folder, "env.json", "sittings")
+        env = files.read_json(self.place, "env.json", "sittings")
         if not (isinstance(env["sittings"], list) and env["sittings"] and "threads" in env["sittings"][0]):
-            raise corrupt(self.folder, "env.json is unreadable")
+            raise corrupt(self.place, "env.json is unreadable")
         if env.get("digest", files.digest_of_env(env)) != files.digest_of_env(env):
-            raise corrupt(self.folder, "env.json does not match its own digest: it was changed")
+            raise corrupt(self.place, "env.json does not match its own digest: it was changed")
         return env
 
     @cached_property
     def rows(self) -> list[Row]:
-        if self.ended is None and not (self.folder / "rows.jsonl").exists():
+        if self.ended is None and not (self.place / "rows.jsonl").exists():
             return []
-        rows = files.parse_rows(self.folder, files.complete_lines(files.read(self.folder, "rows.jsonl")))
+        rows = files.parse_rows(self.place, files.complete_lines(files.read(self.place, "rows.jsonl")))
         wrong = next((i for i, row in enumerate(rows) if row["step"] != i), None)
         if wrong is not None:
-            raise corrupt(self.folder, f"line {wrong + 1} of rows.jsonl says it is step {rows[wrong]['step']}")
+            raise corrupt(self.place, f"line {wrong + 1} of rows.jsonl says it is step {rows[wrong]['step']}")
         return rows
 
     def column(self, name: str) -> Float[np.ndarray, " rows"]:
@@ -155,7 +170,7 @@ class Record:
     @property
     def snapshot_steps(self) -> list[int]:
         """The steps whose weights are stored."""
-        return list(files.numbered(self.folder / "snapshots"))
+        return list(files.numbered(self.place / "snapshots"))
 
     def model(self, step: int | None = None) -> Model:
         """The model at a stored step (the last one by default): call it on tokens to get a Trace."""
@@ -176,13 +191,13 @@ class Record:
         return self.tensors(f"snapshots/{step:06d}.safetensors")
 
     def tensors(self, name: str) -> Weights:
-        content = files.read(self.folder, name)
+        content = files.read(self.place, name)
         if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
-            raise corrupt(self.folder, f"{name} does not match the digest: it was changed or truncated")
+            raise corrupt(self.place, f"{name} does not match the digest: it was changed or truncated")
         try:
             return unseal(content)[0] if self.ended is None else load(content)
         except Damaged as damage:
-            raise corrupt(self.folder, f"{name} {damage}") from None
+            raise corrupt(self.place, f"{name} {damage}") from None
 
 
 def model_at(spec: Train, step: int, initial: Weights, stored: Weights) -> Model:

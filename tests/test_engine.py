@@ -12,9 +12,10 @@ import pytest
 
 from engram import api
 from engram.engines import Failed
-from engram.engines.local import Local
+from engram.engines.local import TRIES, Local
 from engram.engines.worker import Worker
 from engram.errors import EngramError
+from engram.records import Record
 from engram.records.files import Row
 from engram.specs import Check, Spec, Train
 from engram.specs.spec import run_id
@@ -57,26 +58,40 @@ def test_a_spec_that_fails_does_not_stop_the_others(tiny: Tiny, home: Path) -> N
         Local(home).run([diverges], lambda spec, row: None).all_records()
 
 
-def test_a_worker_that_is_killed_costs_one_run(tiny: Tiny, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Spec that it worked on has failed; another worker takes what waits."""
-    long, short = tiny(seed=0, steps=100_000), [tiny(seed=seed) for seed in (1, 2, 3)]
-    begun: list[Worker] = []
-    give = Worker.give
+def kill_workers_of(spec: Spec, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the first workers that get this Spec is killed when the run has begun."""
+    left, give = [times], Worker.give
 
-    def notice(worker: Worker, spec: Spec, threads: int) -> None:
-        begun.append(worker) if spec == long else None
-        give(worker, spec, threads)
+    def kill(worker: Worker, folder: Path) -> None:
+        while not (folder / "rows.jsonl").exists():
+            time.sleep(0.01)
+        os.kill(worker._process.pid, signal.SIGKILL)
 
-    def kill() -> None:
-        while not begun or not (home / run_id(long) / "rows.jsonl").exists():
-            time.sleep(0.02)
-        os.kill(begun[0]._process.pid, signal.SIGKILL)
+    def notice(worker: Worker, given: Spec, threads: int) -> None:
+        give(worker, given, threads)
+        if given == spec and left[0]:
+            left[0] -= 1
+            folder = Path(str(worker._common["home"])) / run_id(spec)
+            threading.Thread(target=kill, args=(worker, folder), daemon=True).start()
 
     monkeypatch.setattr(Worker, "give", notice)
-    killer = threading.Thread(target=kill)
-    killer.start()
+
+
+def test_a_worker_that_is_killed_costs_nothing(tiny: Tiny, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another worker takes its run up again; every row is told once all the same."""
+    long, short = tiny(seed=0, steps=300), [tiny(seed=seed) for seed in (1, 2, 3)]
+    kill_workers_of(long, 1, monkeypatch)
+    seen = told(Local(home), [long, *short])
+    assert set(seen.values()) == {1}
+    assert sum(id == run_id(long) for id, _ in seen) == 301
+    assert all(Record(home / run_id(spec)).finished for spec in (long, *short))
+
+
+def test_a_run_that_kills_its_workers_is_given_up(tiny: Tiny, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After three tries it has failed, and the others have gone on."""
+    long, short = tiny(seed=0, steps=100_000), [tiny(seed=seed) for seed in (1, 2, 3)]
+    kill_workers_of(long, TRIES, monkeypatch)
     outcome = Local(home).run([long, *short], lambda spec, row: None)
-    killer.join()
     assert "out of memory?" in str(outcome.failed[run_id(long)])
     assert len(outcome.records) == 3
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from pathlib import Path
 import torch
 
 from engram.engines import OnRow, Outcome
-from engram.engines.worker import Worker
+from engram.engines.worker import Died, Worker
 from engram.errors import EngramError, Interrupted
 from engram.records import Record
 from engram.records.follow import Follower
@@ -21,6 +22,7 @@ from engram.specs import Spec
 from engram.specs.spec import run_id
 
 SECONDS_BETWEEN_LOOKS = 0.05
+TRIES = 3  # for a run whose worker dies: it goes on from its last state, each time in a new worker
 
 
 def choose_device(wanted: str) -> tuple[str, str]:
@@ -117,9 +119,13 @@ class _Pool:
     def run(self) -> dict[str, Exception]:
         home = self.engine.home
         self._waiting, self._followed = list(self.specs), dict[str, tuple[Spec, Follower]]()
+        self._begun, self._told = (
+            Counter[str](),
+            Counter[str](),
+        )  # by run: how often it began, rows told
         self._workers: list[Worker] = []
         try:
-            while (self._waiting or self._any_busy()) and not self.stopped():
+            while (self._any_busy() or self._waiting) and not self.stopped():  # in this order: what died waits again
                 self._hand_out()
                 time.sleep(SECONDS_BETWEEN_LOOKS)
                 self._tell_new_rows()
@@ -137,9 +143,13 @@ class _Pool:
         return self.failed
 
     def _any_busy(self) -> bool:
-        """Also takes down what failed; a worker that died is replaced while there is work."""
+        """Also takes down what failed; a worker that died is replaced while there is work, and its run tried again."""
         for worker in self._workers:
-            self.failed |= worker.failures()
+            for id, error in worker.failures().items():
+                if isinstance(error, Died) and self._begun[id] < TRIES:
+                    self._waiting.append(self._followed[id][0])
+                else:
+                    self.failed[id] = error
             if not worker.alive():
                 worker.kill()  # closes what it held
         self._workers = [worker for worker in self._workers if worker.alive()]
@@ -154,14 +164,17 @@ class _Pool:
                 idle.append(Worker(home, self.engine.path))
                 self._workers.append(idle[-1])
             spec = self._waiting.pop(0)
+            self._begun[run_id(spec)] += 1
             self._followed[run_id(spec)] = spec, Follower(home / run_id(spec))
             idle.pop(0).give(spec, threads_for(spec, home, 1))
 
     def _tell_new_rows(self) -> None:
         """Every row once; a run that has ended is looked at for the last time."""
         over = {id for id in self._followed if (self.engine.home / id / "digest.json").exists() or id in self.failed}
-        for spec, follower in self._followed.values():
+        for id, (spec, follower) in self._followed.items():
             for row in follower.poll():
-                self.on_row(spec, row)
+                if row["step"] >= self._told[id]:  # a run that was tried again repeats some
+                    self._told[id] = row["step"] + 1
+                    self.on_row(spec, row)
         for id in over:
             del self._followed[id]

@@ -15,6 +15,10 @@ from engram.specs.encode import message_of, of_message
 from engram.specs.spec import run_id
 
 
+class Died(EngramError):
+    """A worker ended in the middle of a run; the run itself may be sound."""
+
+
 class Worker:
     """The parent's side. The child has a session of its own, so that Ctrl-C reaches it once, through `stop`."""
 
@@ -63,14 +67,14 @@ class Worker:
         """Whether it still works on what it was given."""
         return self.alive() and self._present is not None
 
-    def _explain(self) -> EngramError:
+    def _explain(self) -> Died:
         """Why it died in the middle of a run."""
         code = self._process.returncode
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         why = "out of memory?" if code == -signal.SIGKILL else "it was stopped from outside, or stopped itself"
         last = f"; it said: {lines[-1]}" if lines else ""
-        return EngramError(f"a worker ended with code {code} ({why}); run the same command again to go on{last}")
+        return Died(f"a worker ended with code {code} ({why}); run the same command again to go on{last}")
 
     def stop(self) -> None:
         """Let it finish its step and save; then there is nothing more to do."""

@@ -17,7 +17,7 @@ from engram.claims.ledger import Index
 from engram.cli.main import main
 from engram.errors import EngramError
 from engram.lab.run_reader import RunReader
-from engram.records import Record
+from engram.records import Record, files
 from engram.records.bundle import bundle
 from engram.records.shelf import all_records, overview
 from engram.runner.execute import execute
@@ -51,11 +51,11 @@ def link_for_a_file(home: Path) -> None:
 
 
 def bomb(home: Path) -> None:
-    """A kilobyte that claims to be gigabytes."""
+    """Little that unpacks to much."""
     (home / NAME).mkdir()
     (home / NAME / "spec.json").write_text("{}")
     packer = zlib.compressobj(wbits=31)
-    content = b"".join(packer.compress(bytes(1 << 20)) for _ in range(2100)) + packer.flush()
+    content = b"".join(packer.compress(bytes(1 << 20)) for _ in range(20)) + packer.flush()
     (home / NAME / "rows.jsonl.gz").write_bytes(content)
     (home / NAME / "digest.json").write_text('{"end": "finished", "spec.json": "", "rows.jsonl": ""}')
 
@@ -81,7 +81,10 @@ ODD: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("put", ODD.values(), ids=ODD)
-def test_one_odd_entry_takes_nothing_else_down(put: Callable[[Path], object], tiny: Tiny, home: Path) -> None:
+def test_one_odd_entry_takes_nothing_else_down(
+    put: Callable[[Path], object], tiny: Tiny, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 10 << 20)
     good = execute(tiny(), home)
     put(home)
     states = {line["run"].removesuffix(".zip"): line["state"] for line in overview(home)}

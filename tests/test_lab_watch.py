@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.torch import save_file
 
 from engram.records import Record
 from engram.records.follow import Follower
+from engram.records.sealed import seal
 from lab import Page, Served, served
 
 
@@ -92,7 +92,7 @@ def test_a_model_that_diverged_is_shown(page: Page, home: Path) -> None:
     page.until(run, 20)
     page.ask("control", op="pause")
     stored = home / run / "snapshots" / "000016.safetensors"
-    save_file({name: w * float("nan") for name, w in Record(home / run).snapshot(16).items()}, stored)
+    stored.write_bytes(seal({name: w * float("nan") for name, w in Record(home / run).snapshot(16).items()}, {}))
     page.say("view", run=run, step=16, pictures=["memory:W_O2"], reads=True)
     assert page.hear("reading")["probabilities"][0] is None
     page.say("view", run=run, step=4, pictures=["memory:W_O2"], reads=True)

@@ -78,7 +78,7 @@ def test_workers_end_with_a_parent_that_was_killed(home: Path) -> None:
 
 
 def test_a_resumed_run_keeps_its_threads(home: Path) -> None:
-    words = [*SMOKE, "--set", "plan.steps=2000"]
+    words = [*SMOKE, "--set", "plan.steps=800"]
     run = start(*words)
     while not any(len(record.rows) > 5 for record in all_records(home)):
         assert run.poll() is None, run.communicate()

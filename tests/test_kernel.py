@@ -1,6 +1,7 @@
 """The compiled kernel is loaded only if it is whole, ours, and what was compiled here."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -85,8 +86,8 @@ def test_a_kernel_that_was_cut_does_not_kill_the_process(tmp_path: Path) -> None
         pytest.skip("no C++ compiler on PATH")
     env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
     command = [sys.executable, "-c", "from engram.native import kernel; print(kernel() is not None)"]
-    subprocess.run(command, env=env, check=True, capture_output=True)
-    (library,) = tmp_path.rglob("*.so")
-    os.truncate(library, library.stat().st_size // 2)
+    shutil.copytree(native.cache() / "kernel", tmp_path / "engram" / "kernel")
+    for library in tmp_path.rglob("*.so"):
+        os.truncate(library, library.stat().st_size // 2)
     again = subprocess.run(command, env=env, check=False, capture_output=True, text=True)
     assert (again.returncode, again.stdout.strip()) == (0, "True")

@@ -2,11 +2,14 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from jaxtyping import install_import_hook
 
+DATA = tempfile.TemporaryDirectory()
+os.environ["XDG_DATA_HOME"] = DATA.name  # what tests trust is forgotten with them
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests run side by side: threads that wait must not spin
 install_import_hook("engram", "typecheck.check")
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from engram.lab.watched_run import births_in
+from engram.lab.watched_run import Births
 from engram.probes.columns import axis, column, curves, memories
+from engram.records.files import line_of
+from engram.records.table import Table
 from engram.runner.execute import execute
 from engram.show.progress import Progress, birth_summary
 from engram.specs import Train
@@ -53,7 +55,15 @@ def test_births_of_known_memories_are_told_first() -> None:
     names = ["recall.mine", "recall.W_K1", "recall.W_K1.t<64", "loss", "recall.W_K2", "recall.W_O2"]
     assert [c.title for c in memories(names)] == ["W_O2", "W_K2", "W_K1 (t<64)", "W_K1", "mine"]
     rows = [{"step": 0, "recall.mine": 0.5}, {"step": 1}, {"step": 2, "recall.mine": 0.6, "recall.W_O2": 0.7}]
-    assert births_in(rows, names) == [{"step": 2, "what": "W_O2 is born"}, {"step": 2, "what": "mine is born"}]
+    table = Table()
+    births = Births(table)
+    table.add([line_of(row)[:-1] for row in rows])
+    both = [{"step": 2, "what": "W_O2 is born"}, {"step": 2, "what": "mine is born"}]
+    assert births.so_far() == births.so_far() == both
+    table.cut(2)  # a resumed run computes the row again
+    assert births.so_far() == []
+    table.add([line_of({"step": 2})[:-1], line_of({"step": 3, "recall.mine": 0.9})[:-1]])
+    assert births.so_far() == [{"step": 3, "what": "mine is born"}]
 
 
 def test_any_memory_is_born(home: Path, tiny: Callable[..., Train]) -> None:

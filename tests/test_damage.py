@@ -15,7 +15,8 @@ from engram.models import Simplified
 from engram.records import Record
 from engram.records.bundle import pack
 from engram.records.compare import diff
-from engram.records.shelf import all_records, find, overview
+from engram.records.index import overview
+from engram.records.shelf import all_records, find
 from engram.runner.execute import execute
 from engram.specs import Train
 

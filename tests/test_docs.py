@@ -77,7 +77,7 @@ def test_doctests() -> None:
 def committed() -> list[dict[str, Any]]:
     """Every claim, decided by the committed records."""
     index = Index.of([COMMITTED])
-    assert index.unreadable == ()
+    assert index.unreadable == []
     return [entry.to_json() for entry in ledger(matching(()), index)]
 
 

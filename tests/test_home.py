@@ -19,7 +19,8 @@ from engram.errors import EngramError
 from engram.lab.run_reader import RunReader
 from engram.records import Record, files
 from engram.records.bundle import bundle
-from engram.records.shelf import all_records, overview
+from engram.records.index import overview
+from engram.records.shelf import all_records
 from engram.runner.execute import execute
 from engram.specs import Train
 
@@ -91,7 +92,7 @@ def test_one_odd_entry_takes_nothing_else_down(
     assert states.pop(good.id) == "finished"
     assert all(state not in ("finished", "running") for state in states.values())
     index = Index.of([home])
-    assert list(index.records) == [good.id]
+    assert list(index.found) == [good.id]
     assert all(odd.record.startswith(NAME) for odd in index.unreadable)
     assert [run["id"] for run in RunReader(home).runs()["runs"]] == [good.id]
 

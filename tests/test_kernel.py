@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engram import native
+from engram import folders, native
 
 COMPILER = "/usr/bin/env"  # never called: what it would have written is written by `compiled`
 
@@ -86,7 +86,7 @@ def test_a_kernel_that_was_cut_does_not_kill_the_process(tmp_path: Path) -> None
         pytest.skip("no C++ compiler on PATH")
     env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
     command = [sys.executable, "-c", "from engram.native import kernel; print(kernel() is not None)"]
-    shutil.copytree(native.cache() / "kernel", tmp_path / "engram" / "kernel")
+    shutil.copytree(folders.cache() / "kernel", tmp_path / "engram" / "kernel")
     for library in tmp_path.rglob("*.so"):
         os.truncate(library, library.stat().st_size // 2)
     again = subprocess.run(command, env=env, check=False, capture_output=True, text=True)

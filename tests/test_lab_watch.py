@@ -160,8 +160,8 @@ def test_a_follower_sees_a_run_that_was_cut_back(tmp_path: Path) -> None:
     follower = Follower(folder)
     assert [row["step"] for row in follower.poll()] == [0, 1, 2]
     rows.write_text('{"step": 0}\n{"step": 1, "new": 1}\n')
-    follower.poll()
-    assert follower.rows == [{"step": 0}, {"step": 1, "new": 1}]
+    assert list(follower.poll()) == [{"step": 0}, {"step": 1, "new": 1}]
+    assert (len(follower.table), follower.table.measured) == (2, ["step", "new"])
 
 
 def test_what_was_made_for_an_older_view_does_not_count_as_sent(page: Page) -> None:

@@ -147,8 +147,8 @@ def test_verify_runs_what_has_no_record(
 
 
 def test_specs_that_experiments_share_are_missing_once() -> None:
-    shared = missing_specs([find("birth.fig4-left"), find("birth.fig5")], "quick", Index({}))
-    assert shared == missing_specs([find("birth.fig4-left")], "quick", Index({}))
+    shared = missing_specs([find("birth.fig4-left"), find("birth.fig5")], "quick", Index([]))
+    assert shared == missing_specs([find("birth.fig4-left")], "quick", Index([]))
     assert len(shared) == 5 * find("birth.fig5").least_seeds("quick") + 5
 
 

@@ -119,7 +119,7 @@ def test_a_record_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     sums = {name: files.sha256(files.read(tmp_path / record.id, name)) for name in ("spec.json", "rows.jsonl")}
     (tmp_path / record.id / "digest.json").write_text(json.dumps({"end": "finished"} | sums))
     index = Index.of([tmp_path])
-    assert index.records == {}
+    assert index.found == {}
     (broken,) = index.unreadable
     assert broken.record == record.id
     assert "Renamed" in broken.why

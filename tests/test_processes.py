@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from engram.records import Record
-from engram.records.shelf import all_records, being_written
+from engram.records.index import being_written
+from engram.records.shelf import all_records
 
 SMOKE = ["run", "birth.joint", "--scale", "smoke"]
 

@@ -22,8 +22,9 @@ from engram.records import writer as writer_module
 from engram.records.bundle import bundle
 from engram.records.compare import diff, first_mismatch
 from engram.records.files import line_of
+from engram.records.index import overview
 from engram.records.record import walk
-from engram.records.shelf import all_records, find, overview, remove
+from engram.records.shelf import all_records, find, remove
 from engram.runner import execute as execute_module
 from engram.runner.execute import execute
 from engram.specs import Train

@@ -18,7 +18,7 @@ from engram.models import Layer, Model, Simplified, Transformer
 from engram.models.construct import construct_with_mlp, plant
 from engram.models.factual import Factual, LinearHead, SoftmaxHead
 from engram.models.memories import heads_of, memories_of
-from engram.records.record import initial_weights
+from engram.records.weights import initial_weights
 from engram.specs import Train
 from engram.tasks import Bigram
 from engram.tasks.facts import Facts

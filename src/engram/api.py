@@ -26,8 +26,8 @@ from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
 from engram.records import Record
 from engram.records.compare import first_mismatch
-from engram.records.files import COMMITTED, home, replace, writing_to
-from engram.records.shelf import all_records, find
+from engram.records.files import home, replace, writing_to
+from engram.records.places import named, named_own
 from engram.runner.execute import environment, fresh_rows, path_of
 from engram.specs import Spec, Train
 from engram.specs.encode import digest_of
@@ -69,19 +69,12 @@ class Result:
 
 def load(name: str) -> Record:
     """The record of a run by its id, a unique part of it, `last`, or its folder; or a committed record by its id."""
-    try:
-        return load_own(name)
-    except EngramError:
-        committed = [record for record in all_records(COMMITTED) if record.id == name]
-        if not committed:
-            raise
-        return committed[0]
+    return Record(named(name, home()))
 
 
 def load_own(name: str) -> Record:
     """The same without committed records, which may not be changed."""
-    path = Path(name).resolve()
-    return Record(path) if (path / "spec.json").exists() else find(name, home())
+    return Record(named_own(name, home()))
 
 
 def run(

@@ -5,15 +5,18 @@ import math
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from engram.claims import Claim, Measure, Runs, Scale
-from engram.claims.experiment import Experiment, known_scale
+from engram.claims.experiment import Experiment, known_scale, unique
 from engram.errors import EngramError
 from engram.records import Record
-from engram.records.shelf import Unreadable, entries
+from engram.records.index import Line, lines
+from engram.records.places import Unreadable
 from engram.specs import Spec
+from engram.specs.encode import digest_of
 from engram.specs.spec import run_id
 
 PAPERS = (
@@ -115,29 +118,59 @@ def _finite(value: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class Index:
-    """Ended records by the identity that their Spec has today, and those that cannot be read."""
+class Found:
+    """An ended record and what the index says about it."""
 
-    records: dict[str, Record]
-    unreadable: tuple[Unreadable, ...] = ()
+    line: Line
+    home: Path
+
+    @cached_property
+    def record(self) -> Record:
+        return Record(self.line.place(self.home))
+
+    @property
+    def stale(self) -> bool:
+        return self.line.state == "stale"
+
+    @property
+    def finished(self) -> bool:
+        return self.line.end == "finished"
+
+
+class Index:
+    """Ended records by the identity that their Spec has today, and those that cannot be read.
+
+    Earlier homes win; fresh records win over stale ones. Rows are read, and compared with their digest, only of
+    records that decide something.
+    """
+
+    def __init__(self, found: Iterable[Found], unreadable: Iterable[Unreadable] = ()):
+        self.found: dict[str, Found] = {}
+        self.unreadable = list(unreadable)
+        self.seeds: dict[str, set[int]] = {}  # by the identity without the seed
+        for one in found:
+            self._take(one)
 
     @classmethod
-    def of(cls, homes: Sequence[Path]) -> "Index":
-        """Earlier homes win; fresh records win over stale ones."""
-        found: dict[str, Record] = {}
-        unreadable = []
-        for entry in (entry for home in homes for entry in entries(home)):
-            if isinstance(entry, Unreadable):
-                unreadable.append(entry)
-                continue
-            try:
-                if entry.ended is not None:
-                    known = found.get(run_id(entry.spec))
-                    if known is None or (known.stale and not entry.stale):
-                        found[run_id(entry.spec)] = entry
-            except EngramError as error:
-                unreadable.append(Unreadable(entry.id, str(error)))
-        return cls(found, tuple(unreadable))
+    def of(cls, homes: Sequence[Path], reread: bool = False) -> "Index":
+        ended = [Found(line, home) for home in homes for line in lines(home, reread) if line.ended]
+        readable = (one for one in ended if one.line.why is None and one.line.today)
+        return cls(readable, (Unreadable(one.line.id, one.line.why) for one in ended if one.line.why))
+
+    def _take(self, one: Found) -> None:
+        id = str(one.line.today)
+        if id not in self.found or (self.found[id].stale and not one.stale):
+            self.found[id] = one
+            self.seeds.setdefault(one.line.seedless, set()).add(one.line.seed)
+
+    def drop(self, id: str, why: str) -> None:
+        """A record that turned out to be damaged when it was read."""
+        line = self.found.pop(id).line
+        self.seeds[line.seedless].discard(line.seed)
+        self.unreadable.append(Unreadable(line.id, why))
+
+    def all_seeds(self) -> set[int]:
+        return {seed for seeds in self.seeds.values() for seed in seeds}
 
 
 def entries_of(
@@ -173,21 +206,53 @@ def best_runs(experiment: Experiment, index: Index) -> tuple[Runs, list[int]] | 
         return None
     enough: list[Scale] = [scale for scale in some if len(whole[scale]) >= experiment.least_seeds(scale)]
     scale = (enough or some)[0]
-    runs = Runs.of(experiment.labelled(scale, whole[scale]), index.records, scale)
+    labelled = experiment.labelled(scale, whole[scale])
+    ids = [run_id(spec) for spec in unique(labelled)]
+    if not _all_intact(ids, index):
+        return best_runs(experiment, index)
+    runs = Runs.of(labelled, {id: index.found[id].record for id in ids}, scale)
     return runs, [seed for seed, finished in seeds[scale].items() if not finished]
+
+
+def _all_intact(ids: Iterable[str], index: Index) -> bool:
+    """Reads what will decide; a record that does not match its digest leaves the index."""
+    whole = True
+    for id in ids:
+        try:
+            _ = index.found[id].record.ended
+        except EngramError as error:
+            index.drop(id, str(error))
+            whole = False
+    return whole
 
 
 def missing_specs(experiments: Iterable[Experiment], scale: str, index: Index) -> list[Spec]:
     """What must still run for each experiment to have enough seeds at this scale; stale records do not count."""
     size = known_scale(scale)
-    fresh = {id for id, record in index.records.items() if not record.stale}
+    fresh = {id for id, one in index.found.items() if not one.stale}
     wanted = [spec for e in experiments for spec in e.specs(size, range(e.least_seeds(size)))]
     return [spec for id, spec in {run_id(spec): spec for spec in wanted}.items() if id not in fresh]
 
 
 def _ended_seeds(experiment: Experiment, scale: Scale, index: Index) -> dict[int, bool]:
-    """Seeds whose Specs have all ended, and whether all of them finished; only seeds that some record has are asked."""
-    known = index.records
-    seeds = sorted({record.spec.seed for record in known.values()})
-    needed = {seed: [run_id(spec) for spec in experiment.specs(scale, [seed])] for seed in seeds}
-    return {seed: all(known[id].finished for id in ids) for seed, ids in needed.items() if set(ids) <= set(known)}
+    """Seeds whose Specs have all ended, and whether all of them finished."""
+    known, ended = index.found, {}
+    for seed in sorted(_possible_seeds(experiment, scale, index)):
+        ids = {run_id(spec) for spec in experiment.specs(scale, [seed])}
+        if ids <= set(known):
+            ended[seed] = all(known[id].finished for id in ids)
+    return ended
+
+
+def _possible_seeds(experiment: Experiment, scale: Scale, index: Index) -> set[int]:
+    """Seeds for which Specs need be built: those that have a record of everything that differs in the seed only.
+
+    Two seeds tell what that is; the first is left out, as some runs are made for it alone.
+    """
+    one, other = ({_seedless(s) for s in experiment.specs(scale, [seed]) if s.seed == seed} for seed in (1, 2))
+    required = [index.seeds.get(identity, set()) for identity in one & other]
+    return set.intersection(*required) if required else index.all_seeds()
+
+
+def _seedless(spec: Spec) -> str:
+    return digest_of(spec.model_copy(update={"seed": 0}))

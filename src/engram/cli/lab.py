@@ -3,6 +3,7 @@
 from typing import Any
 
 from engram.cli.output import WholeNumber, answer, near, say
+from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
 LOCAL = ("127.0.0.1", "localhost")
@@ -85,17 +86,20 @@ def _stop(json: bool) -> None:
     answer({"stopped": now["run"]}) if json else print(f"stopped {now['run'] or 'the trainer'}")
 
 
-def replay(run: str, *, check: bool = False, json: bool = False) -> int:
+def replay(run: str, *, check: bool = False, trust: bool = False, json: bool = False) -> int:
     """Show what was done to a run; --check recomputes the whole run. Exit code 1 if a row differs.
 
     Parameters
     ----------
     check
         Recompute every row from the beginning, with every intervention at its step, and compare.
+    trust
+        Let code that the record carries run on this machine, now and in future.
     """
     from engram.api import load, recheck
 
     record = load(run)
+    ask_trust(record, trust)
     events = [{"step": event.step, "what": event.sentence} for event in record.train.events]
     result = recheck(record, len(record.rows)) if check and record.rows else None
     if json:

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from engram.cli.decided import Decided, Words, decided
 from engram.cli.output import answer, console, near, say, watched
 from engram.errors import EngramError
 
-Words = tuple[str, ...]
 MOST_UNREADABLE = 10  # are listed one by one
 
 
@@ -18,18 +18,17 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
     anew
         Ignore the committed records: run everything that has not been run here.
     """
-    from engram.claims.ledger import Index, ledger, missing_specs
+    from engram.claims.ledger import Index, missing_specs
     from engram.experiments import matching
     from engram.records.files import COMMITTED, home
 
     chosen, homes = list(matching(names)), [home()] if anew else [home(), COMMITTED]
     missing = missing_specs(chosen, scale, Index.of(homes))
     failed = _run_missing(missing, f"{' '.join(names) or 'all'}, {scale} scale") if missing else None
-    index = Index.of(homes)
-    entries = _entries(names, index)
-    _print_ledger(entries, index, json)
-    committed = {entry.id: entry.verdict for entry in ledger(chosen, Index.of([COMMITTED]))}
-    changed = [e.id for e in entries if committed[e.id] not in ("missing", e.verdict)]
+    now = decided(names, homes)
+    _print_ledger(now, json)
+    committed = {claim["id"]: claim["verdict"] for claim in decided(names, [COMMITTED]).claims}
+    changed = [c["id"] for c in now.claims if committed[c["id"]] not in ("missing", c["verdict"])]
     if changed:
         say(f"differs from the committed ledger: {', '.join(changed)}")
     if failed:
@@ -50,7 +49,12 @@ def _run_missing(specs: list[Any], what: str) -> EngramError | None:
 
 
 def ledger(
-    *names: str, html: Path | None = None, committed: bool = False, markdown: bool = False, json: bool = False
+    *names: str,
+    html: Path | None = None,
+    committed: bool = False,
+    markdown: bool = False,
+    reread: bool = False,
+    json: bool = False,
 ) -> None:
     """Print the ledger of committed and local records; nothing is run.
 
@@ -62,56 +66,49 @@ def ledger(
         Use only the committed records.
     markdown
         Print it as in LEDGER.md, always from the committed records only.
+    reread
+        Read every record again, instead of what is remembered of those whose files have not changed.
     """
-    from engram.claims.ledger import Index
     from engram.records.files import COMMITTED, home
 
     if markdown and (json or html):
         raise EngramError("ledger: --markdown cannot be combined with --json or --html; choose one")
     only = committed or markdown
-    index = Index.of([COMMITTED] if only else [home(), COMMITTED])
-    entries = _entries(names, index)
+    now = decided(names, [COMMITTED] if only else [home(), COMMITTED], reread)
     if html is None and not markdown:
-        _print_ledger(entries, index, json)
+        _print_ledger(now, json)
         return
-    _report_unreadable(index)
-    claims = [entry.to_json() for entry in entries]
+    _report_unreadable(now)
     if html is not None:
-        from engram.api import write_ledger
-
-        command = " ".join(["engram ledger", *names, "--html FILE", *(["--committed"] if only else [])])
-        records = "the committed records" if only else "local and committed records"
-        path = write_ledger(html.resolve(), claims, records, command)
-        answer({"ledger": str(path)}) if json else print(f"ledger  {near(path)}")
+        _write_html(html, names, now, only, json)
     else:
         from engram.show.ledger_markdown import markdown as as_markdown
 
-        print(as_markdown(claims), end="")
+        print(as_markdown(now.claims), end="")
 
 
-def _entries(names: Words, index: Any) -> list[Any]:
-    """Claims of the experiments that are named; where claims are named, only these."""
-    from engram.claims.ledger import ledger
-    from engram.experiments import matching
+def _write_html(html: Path, names: Words, now: Decided, only: bool, json: bool) -> None:
+    from engram.api import write_ledger
 
-    found = ledger(matching(names), index)
-    return [e for e in found if not names or any(k.startswith(names) for k in (e.id, e.experiment.name))]
+    command = " ".join(["engram ledger", *names, "--html FILE", *(["--committed"] if only else [])])
+    records = "the committed records" if only else "local and committed records"
+    path = write_ledger(html.resolve(), now.claims, records, command)
+    answer({"ledger": str(path)}) if json else print(f"ledger  {near(path)}")
 
 
-def _print_ledger(entries: list[Any], index: Any, json: bool) -> None:
+def _print_ledger(now: Decided, json: bool) -> None:
     from engram.show.tables import print_claims
 
-    claims = [entry.to_json() for entry in entries]
-    unreadable = [{"record": broken.record, "why": broken.why} for broken in index.unreadable]
-    answer({"claims": claims, "unreadable": unreadable}) if json else print_claims(console(), claims)
-    _report_unreadable(index)
+    told = {"claims": now.claims, "unreadable": now.unreadable}
+    answer(told) if json else print_claims(console(), now.claims)
+    _report_unreadable(now)
 
 
-def _report_unreadable(index: Any) -> None:
+def _report_unreadable(now: Decided) -> None:
     """Say how many records decide nothing because they cannot be read, which ones, and why."""
-    if index.unreadable:
-        n = len(index.unreadable)
+    if now.unreadable:
+        n = len(now.unreadable)
         say(f"{n} record{'s' * (n > 1)} cannot be read and decide{'s' * (n == 1)} nothing:")
-        say(*(f"  {broken.record}: {broken.why}" for broken in index.unreadable[:MOST_UNREADABLE]))
+        say(*(f"  {broken['record']}: {broken['why']}" for broken in now.unreadable[:MOST_UNREADABLE]))
         if n > MOST_UNREADABLE:
             say(f"  and {n - MOST_UNREADABLE} more; --json names all of them")

@@ -5,6 +5,7 @@ from pathlib import Path
 from cyclopts import App
 
 from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, watched
+from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
 runs = App(name="runs", help="Stored runs: list, show, compare, remove, resume, check, pack.")
@@ -14,7 +15,7 @@ runs = App(name="runs", help="Stored runs: list, show, compare, remove, resume, 
 def ls(*, json: bool = False) -> None:
     """List all stored runs, the newest last."""
     from engram.records.files import home
-    from engram.records.shelf import overview
+    from engram.records.index import overview
 
     print_table("runs", overview(home()), json)
 
@@ -22,10 +23,12 @@ def ls(*, json: bool = False) -> None:
 @runs.command
 def show(run: str, *, json: bool = False) -> None:
     """Show what a run is, and its last values."""
-    from engram.api import load
     from engram.records.compare import facts
+    from engram.records.files import home
+    from engram.records.kept import Kept
+    from engram.records.places import named
 
-    record = load(run)
+    record = Kept(named(run, home()))
     if json:
         answer({"id": record.id, "spec": record.spec_json, "env": record.env, "facts": facts(record)})
         return
@@ -35,10 +38,13 @@ def show(run: str, *, json: bool = False) -> None:
 @runs.command
 def diff(a: str, b: str, *, json: bool = False) -> None:
     """Show only what differs between two runs."""
-    from engram.api import load
     from engram.records.compare import diff as differences
+    from engram.records.files import home
+    from engram.records.kept import Kept
+    from engram.records.places import named
 
-    print_table("differences", differences(load(a), load(b)), json)
+    one, other = (Kept(named(run, home())) for run in (a, b))
+    print_table("differences", differences(one, other), json)
 
 
 @runs.command
@@ -64,12 +70,19 @@ def rm(*names: str, yes: bool = False, json: bool = False) -> None:
 
 
 @runs.command
-def resume(run: str, *, json: bool = False) -> None:
-    """Resume a run where it stopped."""
+def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
+    """Resume a run where it stopped.
+
+    Parameters
+    ----------
+    trust
+        Let code that the record carries run on this machine, now and in future.
+    """
     from engram.api import load_own
     from engram.engines.local import Local
 
     record = load_own(run)
+    ask_trust(record, trust)
     if record.stale:
         raise EngramError(f"run {record.id} is of an older revision and cannot be resumed; run its experiment again")
     device = record.env["sittings"][0]["device"]
@@ -79,11 +92,19 @@ def resume(run: str, *, json: bool = False) -> None:
 
 
 @runs.command
-def check(record: str, *, steps: int = 20, json: bool = False) -> int:
-    """Verify a record: its digest, and its first steps against a fresh run. Exit code 1 if they differ."""
+def check(record: str, *, steps: int = 20, trust: bool = False, json: bool = False) -> int:
+    """Verify a record: its digest, and its first steps against a fresh run. Exit code 1 if they differ.
+
+    Parameters
+    ----------
+    trust
+        Let code that the record carries run on this machine, now and in future.
+    """
     from engram.api import load, recheck
 
-    result = recheck(load(record), steps)
+    found = load(record)
+    ask_trust(found, trust)
+    result = recheck(found, steps)
     answer(result) if json else print(result["message"])
     return 0 if result["ok"] else 1
 

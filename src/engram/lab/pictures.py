@@ -17,7 +17,7 @@ from engram.models.memories import heads_of, memories_of
 from engram.models.trace import Head, Weights
 from engram.models.transformer import silenced
 from engram.probes.attribution import attribution
-from engram.records.record import initial_weights
+from engram.records.weights import initial_weights
 from engram.specs import Train
 from engram.tasks import Bigram
 from engram.tasks.batch import marks_of

@@ -8,15 +8,14 @@ from engram.errors import EngramError
 from engram.lab import pictures
 from engram.lab.protocol import Cell, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
-from engram.lab.watched_run import Cache, WatchedRun, events_of
-from engram.records import Record
+from engram.lab.watched_run import Cache, WatchedRun
 from engram.records.follow import NoWeights
-from engram.records.shelf import all_records, state
-from engram.specs import Train
-from engram.specs.encode import digest_of
+from engram.records.index import lines
+from engram.records.kept import Kept
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MOST_RUNS = 64  # that are followed at once
+LISTED = ("id", "title", "seed", "state", "rows", "steps", "events", "family", "parts_at")
 
 
 class RunReader:
@@ -24,7 +23,6 @@ class RunReader:
         self.home = home
         self._runs = Cache()
         self._made = Cache()
-        self._over: dict[str, dict[str, Any]] = {}  # what is said about runs that have ended
 
     def run(self, name: str) -> WatchedRun:
         """A training of this home, by its whole name."""
@@ -36,9 +34,9 @@ class RunReader:
         folder = self.home / name
         if not (folder / "spec.json").exists():
             raise EngramError(f"run: no run {name!r} here")
-        found = WatchedRun(folder)
-        _ = found.spec  # refuses what is no training
-        return found
+        if Kept(folder).kind != "Train":
+            raise EngramError(f"run: {name!r} is no training")
+        return WatchedRun(folder)
 
     def seen(self, name: str, since: float | None = None) -> WatchedRun:
         """The same, with what is new of it."""
@@ -47,31 +45,10 @@ class RunReader:
         return run
 
     def runs(self) -> dict[str, Any]:
-        listed = []
-        for record in all_records(self.home):
-            try:
-                line = self._over.get(record.id) or (self._line(record) if isinstance(record.spec, Train) else None)
-            except EngramError:
-                continue  # `engram runs ls` tells what is wrong with it
-            listed += [line] if line else []
-            if line and line["state"] == "finished":
-                self._over[record.id] = line
+        """All trainings; what is wrong with those that cannot be read, `engram runs ls` tells."""
+        trainings = [line for line in lines(self.home) if line.kind == "Train" and line.why is None]
+        listed = [{name: getattr(line, name) for name in LISTED} for line in trainings]
         return {"t": "runs", "runs": listed, "presets": []}
-
-    def _line(self, record: Record) -> dict[str, Any]:
-        spec = record.train
-        rows = self._runs[record.id].rows if record.id in self._runs else record.rows
-        return {
-            "id": record.id,
-            "title": spec.title,
-            "seed": spec.seed,
-            "state": state(record),
-            "rows": len(rows),
-            "steps": spec.steps,
-            "events": events_of(spec),
-            "family": digest_of(spec.without_events)[:10],
-            "parts_at": spec.events[-1].step if spec.events else 0,
-        }
 
     def frame(self, view: View, name: str, step: int) -> tuple[Any, bytes]:
         """A picture with what it is a picture of."""

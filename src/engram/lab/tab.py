@@ -179,13 +179,14 @@ class Tab:
         """What cannot be read is told once; the rest is shown."""
         try:
             run = self.backend.reader.seen(name, tick)
-            about = sent.unless(("about", name), True, run.about)
+            about = sent.unless(("about", name), run.untrusted, run.about)
         except EngramError as error:
             told = {"t": "error", "message": str(error)}
             return [sent.unless(("error", name), told, told)]
-        rows, columns = run.rows_from(min(self._rows.get(name, 0), len(run.rows))), run.columns()
-        self._rows[name] = len(run.rows)
-        wrong = {"t": "error", "message": run.wrong} if run.wrong else None
+        rows, columns = run.rows_from(min(self._rows.get(name, 0), len(run.table))), run.columns()
+        self._rows[name] = len(run.table)
+        complaint = run.wrong or run.untrusted
+        wrong = {"t": "error", "message": complaint} if complaint else None
         changed = [sent.unless((kind, name), now, now) for kind, now in (("columns", columns), ("error", wrong))]
         return [about, rows, *changed]
 

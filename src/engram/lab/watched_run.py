@@ -1,8 +1,8 @@
 """A run that somebody looks at: looked at once for all pages of a moment."""
 
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,16 +15,21 @@ from engram.models import Model
 from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.probes.columns import axis, curves, memories
-from engram.records.files import Row
 from engram.records.follow import Follower
-from engram.records.shelf import state
-from engram.specs import Train
+from engram.records.index import Line, line_of, state
+from engram.records.table import Column, Table
+from engram.records.thinning import thinned
+from engram.records.trust import Untrusted
 from engram.specs.events import interventions
 from engram.tasks.batch import marks_of
 
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
+MOST_ROWS = 20_000  # that a page is sent at once
 Made = TypeVar("Made")
+NOTHING_TO_SEE = {"N": None, "T": None, "letters": None} | {
+    k: [] for k in ("heads", "pictures", "levels", "interventions")
+}
 Tokens = Sequence[int] | None  # None: a sequence of the task's own
 
 
@@ -48,11 +53,10 @@ class WatchedRun(Follower):
         self.id = folder.name
         self.state = "part-done"
         self.wrong: str | None = None  # why its rows cannot be read
-        self.births: list[dict[str, Any]] = []
+        self._births = Births(self.table)
         self._looked = -POLL
         self._digest = 0  # when the run ended, as its folder has it
         self._models = Cache()
-        self._measured: dict[str, None] = {}  # columns with a number in them, in the order in which they came
 
     def look(self, since: float | None = None) -> None:
         """What is new, unless it was looked for since a moment; without one, at most every POLL seconds."""
@@ -62,12 +66,10 @@ class WatchedRun(Follower):
         self._see_state()  # first: of a run that is over, all rows are told
         self.look_for_weights()
         try:
-            news, self.wrong = self.poll(), None
+            deque(self.poll(), maxlen=0)
+            self.wrong = None
         except EngramError as error:
-            news, self.wrong = [], str(error)
-        if news:
-            self._measured |= dict.fromkeys(name for row in news for name, value in row.items() if _is_number(value))
-            self.births = births_in(self.rows, self._measured)
+            self.wrong = str(error)
 
     def _see_state(self) -> None:
         """A record that has ended is checked once."""
@@ -99,64 +101,98 @@ class WatchedRun(Follower):
     def predictions(self, step: int, tokens: Tokens, heads: Sequence[Head]) -> dict[str, Any]:
         return pictures.predictions(self.spec, self.model(step), self._sequence(tokens), heads)
 
-    @cached_property
+    @property
+    def untrusted(self) -> str | None:
+        """Why there are only curves to see: pictures and predictions need code of the record that may not run here."""
+        try:
+            _ = self.spec
+        except Untrusted as error:
+            return str(error)
+        return None
+
+    @property
     def about(self) -> dict[str, Any]:
+        """From the Spec; of one that may not be built, what lists say."""
+        told = {name: getattr(self._line, name) for name in ("title", "steps", "seed", "events")}
+        return {"t": "about", "run": self.id} | told | (self._parts if self.untrusted is None else NOTHING_TO_SEE)
+
+    @cached_property
+    def _line(self) -> Line:
+        return line_of(self.record)
+
+    @cached_property
+    def _parts(self) -> dict[str, Any]:
         spec = self.spec
         return {
-            "t": "about",
-            "run": self.id,
-            "title": spec.title,
-            "steps": spec.steps,
-            "seed": spec.seed,
             "N": spec.task.N,
             "T": spec.task.T,
             "letters": list(marks_of(spec.task)) if hasattr(spec.task, "alphabet") else None,
             "heads": list(heads_of(spec.model)),
             "pictures": pictures.catalogue(spec),
             "levels": pictures.levels(spec),
-            "events": events_of(spec),
             "interventions": interventions(spec),
         }
 
     def columns(self) -> dict[str, Any]:
         """What can be drawn so far."""
-        found = [c._asdict() | {"axis": axis(c.group)} for c in curves(self._measured)]
+        found = [c._asdict() | {"axis": axis(c.group)} for c in curves(self.table.measured)]
         return {"t": "columns", "run": self.id, "columns": found}
 
     def rows_from(self, start: int) -> dict[str, Any] | None:
-        """Rows from a step on, by column; None if there are none."""
-        rows = self.rows[start:]
-        if not rows:
+        """Rows from a step on, by column, of very many those that a drawing needs; None if there are none."""
+        if start >= len(self.table):
             return None
-        names = dict.fromkeys(name for row in rows for name in row)
-        columns = {name: [row.get(name) for row in rows] for name in names}
-        return {"t": "rows", "run": self.id, "from": rows[0]["step"], "columns": columns}
+        return {"t": "rows", "run": self.id, "from": start, "columns": drawn_columns(self.table, start)}
 
     def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
         return {
             "t": "state",
             "run": self.id,
             "state": self.state,
-            "step": self.rows[-1]["step"] if self.rows else None,
+            "step": len(self.table) - 1 if len(self.table) else None,
             "snapshots": self.stored,
             "live": next(iter(self.live), None),
-            "births": self.births,
+            "births": self._births.so_far(),
             "trainer": trainer,
         }
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+class Births:
+    """When each memory first recalls more than half of what it is asked; what was seen is not looked at again."""
+
+    def __init__(self, table: Table):
+        self._table, self._cuts = table, table.cuts
+        self._born: dict[str, int] = {}
+        self._seen: dict[str, int] = {}  # measurements, by column
+
+    def so_far(self) -> list[dict[str, Any]]:
+        if self._cuts != self._table.cuts:
+            self._cuts, self._born, self._seen = self._table.cuts, {}, {}
+        known = memories(self._table.measured)
+        for name in (memory.name for memory in known if memory.name not in self._born):
+            self._look_at(name, self._table.columns[name])
+        return [{"step": self._born[m.name], "what": f"{m.title} is born"} for m in known if m.name in self._born]
+
+    def _look_at(self, name: str, column: Column) -> None:
+        seen = self._seen.get(name, 0)
+        above = np.flatnonzero(column.values[seen:] > 0.5)
+        self._seen[name] = len(column.values)
+        if len(above):
+            self._born[name] = int(column.steps[seen + above[0]])
 
 
-def births_in(rows: Sequence[Row], columns: Iterable[str]) -> list[dict[str, Any]]:
-    """When each memory first recalls more than half of what it is asked."""
-    found = []
-    for memory in memories(columns):
-        born = next((row["step"] for row in rows if (row.get(memory.name) or 0.0) > 0.5), None)
-        found += [] if born is None else [{"step": born, "what": f"{memory.title} is born"}]
-    return found
+def drawn_columns(table: Table, start: int) -> dict[str, list[Any]]:
+    """Columns from a step on; where they are long, only rows in which a curve begins, turns or ends."""
+    new = {name: table.columns[name].since(start) for name in table.measured}
+    kept = np.arange(start, len(table))
+    if len(kept) > MOST_ROWS:
+        kept = np.unique(np.concatenate([steps[thinned(steps, values)] for steps, values in new.values()]))
+    return {"step": kept.tolist()} | {n: _aligned(kept, *curve) for n, curve in new.items() if n != "step"}
 
 
-def events_of(spec: Train) -> list[dict[str, Any]]:
-    return [{"step": event.step, "what": event.sentence} for event in spec.events]
+def _aligned(kept: np.ndarray, steps: np.ndarray, values: np.ndarray) -> list[float | None]:
+    """One value for each row that is kept; None where there is none."""
+    found = np.full(len(kept), None, dtype=object)
+    inside = np.isin(steps, kept, assume_unique=True)
+    found[np.searchsorted(kept, steps[inside])] = values[inside]
+    return found.tolist()

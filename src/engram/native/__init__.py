@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock
 
+from engram.folders import cache, private
+
 HERE = Path(__file__).parent
 HEADERS = ("matrix.h", "adam.h")
 SOURCES = ("transformer.cpp", "stores.cpp", "facts.cpp")
@@ -66,22 +68,13 @@ def _passed(argument: np.ndarray | float | None) -> ctypes.c_void_p | ctypes.c_d
 
 def build_kernel(compiler: str) -> Path:
     """The library, compiled now unless this source has been compiled here before and lies there unchanged."""
-    folder = _private(cache() / "kernel")
+    folder = private(cache() / "kernel")
     library = folder / f"{_identity(compiler)}.so"
     with FileLock(folder / "lock"):  # two processes may begin at the same moment
         if not _is_intact(library):
             print("compiling the fast path (once, a few seconds)", file=sys.stderr)
             _place(compiler, library)
     return library
-
-
-def _private(folder: Path) -> Path:
-    """A folder into which nobody else can write: what lies there is loaded into this process."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
-        raise RuntimeError(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of your own")
-    folder.chmod(0o700)
-    return folder
 
 
 def _is_intact(library: Path) -> bool:
@@ -146,12 +139,6 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     return "".join(next((line for line in lines if line.startswith(key)), "") for key in keys)
-
-
-def cache() -> Path:
-    """Where things are kept that can be made again."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "engram"
 
 
 def _compile(compiler: str, library: Path) -> None:

@@ -4,7 +4,6 @@ import gzip
 import tempfile
 import zipfile
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -59,19 +58,3 @@ def bundle(records: Iterable[Record], path: Path) -> Path:
         with writing_to(path.parent):
             replace(path, whole.read_bytes())
     return path
-
-
-def records_in(path: Path) -> list[Record]:
-    """The records of a bundle, read from the zip itself, which checks every file when it is read."""
-    about = path.stat()
-    try:
-        root = _opened(path, about.st_mtime_ns, about.st_size)
-        return [Record(folder) for folder in root.iterdir() if (folder / "spec.json").exists()]
-    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
-        raise EngramError(f"{path.name} cannot be read as a zip ({error}); restore the file") from None
-
-
-@lru_cache(maxsize=256)
-def _opened(path: Path, changed: int, size: int) -> zipfile.Path:
-    """Kept open, as long as it is the same file."""
-    return zipfile.Path(zipfile.ZipFile(path))

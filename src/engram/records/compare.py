@@ -5,16 +5,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engram.records import files
+from engram.records import files, plain
 from engram.records.files import Row
-from engram.records.record import Record, walk
+from engram.records.kept import Kept
 
 LAST_DIGITS = 1e-3  # relative: other threads or another machine may round differently …
 A_FEW_ARGMAXES = 0.02  # … and so turn a few argmaxes in shares such as a recall or an accuracy
 SHARES = ("recall.", "accuracy.", "attention.", "preference.")  # they count argmaxes; a mass is a mean, without any
 
 
-def diff(a: Record, b: Record) -> list[dict[str, Any]]:
+def diff(a: Kept, b: Kept) -> list[dict[str, Any]]:
     """What differs, and nothing else: fields of the Specs, the environments, the last value of each column."""
     sides = [facts(record) for record in (a, b)]
     names = dict.fromkeys([*sides[0], *sides[1]])
@@ -22,15 +22,15 @@ def diff(a: Record, b: Record) -> list[dict[str, Any]]:
     return [{"field": name, "a": left, "b": right} for name, left, right in pairs if left != right]
 
 
-def facts(record: Record) -> dict[str, Any]:
+def facts(record: Kept) -> dict[str, Any]:
     """Every field of the Spec, where it ran, and the last value of each column."""
     last_sitting = record.env["sittings"][-1]
     env = {f"env.{name}": value for name, value in last_sitting.items() if name not in ("pid", "from_step")}
     final = {f"final.{name}": _last(record, name) for name in record.columns if name != "step"}
-    return dict(walk(record.spec)) | env | {"rows": len(record.rows)} | final
+    return dict(plain.fields(record.spec_json)) | env | {"rows": len(record.table)} | final
 
 
-def _last(record: Record, name: str) -> float | None:
+def _last(record: Kept, name: str) -> float | None:
     _, values = record.curve(name)
     return float(values[-1]) if len(values) else None
 
@@ -45,7 +45,7 @@ class Mismatch:
     again: Any
 
 
-def first_mismatch(record: Record, again: Iterable[Row], to_the_byte: bool) -> Mismatch | None:
+def first_mismatch(record: Kept, again: Iterable[Row], to_the_byte: bool) -> Mismatch | None:
     for stored, row in zip(record.rows, again, strict=False):
         fresh = files.parse_rows(record.place, [files.line_of(row)])[0]
         for column in dict.fromkeys([*stored, *fresh]):

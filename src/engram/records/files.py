@@ -40,6 +40,7 @@ COMMITTED = Path(str(files("engram"))) / "data" / "records"
 LIVE = "live.safetensors"
 Place = Path | zipfile.Path  # the folder of a record, on disk or in a bundle
 AnyPlace = TypeVar("AnyPlace", bound=Path | zipfile.Path)
+AT_A_TIME = 1 << 18  # bytes of a long file
 MOST_BYTES, MOST_JSON = 2 << 30, 16 << 20  # of a file of a record, unpacked; of Spec, environment and digest
 
 
@@ -56,6 +57,26 @@ def read(folder: Place, name: str) -> bytes:
     except (OSError, EOFError, KeyError, RuntimeError, ValueError, zlib.error, zipfile.BadZipFile) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise corrupt(folder, f"{name} is missing or unreadable ({why})") from None
+
+
+def pieces(folder: Place, name: str) -> Iterator[bytes]:
+    """The same, some of it at a time where it is a plain file on disk: a long run need not fit into memory."""
+    path = folder / name
+    if not isinstance(path, Path) or (folder / f"{name}.gz").exists() or not _can_be_streamed(path):
+        yield read(folder, name)
+        return
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            yield piece
+
+
+def _can_be_streamed(path: Path) -> bool:
+    """What is not there, or is not what it should be, is left to `read`, which says so."""
+    try:
+        about = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(about.st_mode) and about.st_size <= MOST_BYTES
 
 
 def contents(path: Place) -> bytes:
@@ -169,10 +190,13 @@ def complete_lines(content: bytes) -> list[bytes]:
 
 
 def new_lines(path: Path, start: int) -> tuple[list[bytes], int]:
-    """The whole lines of a file that is being written, from byte `start` on, and where the next look begins."""
+    """Some whole lines of a file that is being written, from byte `start` on, and where the next look begins."""
     with path.open("rb") as file:
         begin = file.seek(min(start, file.seek(0, os.SEEK_END)))  # it may have been cut back
-        lines = complete_lines(file.read())
+        content = file.read(AT_A_TIME)
+        while len(content) % AT_A_TIME == 0 and b"\n" not in content and (more := file.read(AT_A_TIME)):
+            content += more  # a line that is longer
+        lines = complete_lines(content)
     return lines, begin + size_of(lines)
 
 

@@ -1,14 +1,17 @@
 """Following a run while a process writes it: the one way in which terminal, lab and report look at runs."""
 
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
 from engram.errors import EngramError
 from engram.models import Model, Weights
-from engram.records.files import LIVE, Row, new_lines, parse_rows
-from engram.records.record import Record, initial_weights, model_at
+from engram.records.files import LIVE, Row, corrupt, new_lines
+from engram.records.record import Record
 from engram.records.sealed import unseal
+from engram.records.table import Table, Unfit, step_of
+from engram.records.weights import initial_weights, model_at
 from engram.specs import Train
 
 
@@ -24,7 +27,7 @@ class Follower:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.rows: list[Row] = []
+        self.table = Table()
         self.stored: list[int] = []  # steps whose weights are stored
         self.live: dict[int, Weights] = {}  # by step, what a trainer shows while it is watched
         self._read = 0
@@ -43,17 +46,25 @@ class Follower:
     def _initial(self) -> Weights:
         return initial_weights(self.spec)
 
-    def poll(self) -> list[Row]:
+    def poll(self) -> Iterator[Row]:
         """New rows; a resumed run may have been cut back, and then some of them come again."""
         path = self.folder / "rows.jsonl"
         if not path.exists():
-            return []
-        lines, read = new_lines(path, self._read if path.stat().st_size >= self._read else 0)
-        rows, self._read = parse_rows(self.folder, lines), read
-        if rows:
-            del self.rows[rows[0]["step"] :]
-            self.rows += rows
-        return rows
+            return
+        start = self._read if path.stat().st_size >= self._read else 0
+        while True:
+            lines, self._read = new_lines(path, start)
+            if not lines:
+                return
+            yield from self._add(lines)
+            start = self._read
+
+    def _add(self, lines: list[bytes]) -> list[Row]:
+        try:
+            self.table.cut(step_of(lines[0]))
+            return self.table.add(lines)
+        except Unfit as error:
+            raise corrupt(self.folder, str(error)) from None
 
     def look_for_weights(self) -> None:
         """Which weights there are now; those of a file that is still the same are kept."""

@@ -18,6 +18,7 @@ from engram.records.files import Row, corrupt, writing_to
 from engram.records.record import Record
 from engram.records.sealed import Damaged, seal, unseal
 from engram.records.state import State
+from engram.records.trust import trust_own
 from engram.specs.encode import encode, refuse_if_unreadable, user_code
 from engram.specs.spec import Spec, Train, run_id
 
@@ -26,7 +27,9 @@ SECONDS_BETWEEN_STATES = 20.0
 
 def write_spec(spec: Spec, folder: Path) -> None:
     """The first files of a run: what it is."""
-    for name, content in user_code(spec).items():
+    own = user_code(spec)
+    trust_own(own.values())
+    for name, content in own.items():
         files.replace(folder / "code" / name, content)
     files.write_json(folder / "spec.json", encode(spec))
 

@@ -14,8 +14,8 @@ from engram.models.trace import Architecture, Head
 from engram.models.transformer import silenced
 from engram.probes.probe import Look, Probe, known_probes, probes_by_name
 from engram.records.files import Row
-from engram.records.record import initial_weights
 from engram.records.state import State
+from engram.records.weights import initial_weights
 from engram.specs import Train
 from engram.specs.events import Past
 from engram.tasks import Batch

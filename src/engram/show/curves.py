@@ -50,7 +50,7 @@ def curves(records: Sequence[Record], names: Sequence[str] | None = None) -> Fig
 
 def over_steps(record: Record) -> list[str]:
     """Columns with more than one number, so that there is a line to draw; of a single row, all that have one."""
-    least = min(2, len(record.rows))
+    least = min(2, len(record.table))
     columns = (name for name in record.columns if name not in ("step", "loss"))
     return sorted(name for name in columns if len(record.curve(name)[0]) >= least)
 
@@ -76,13 +76,13 @@ def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, l
 
 def describe(records: Sequence[Record]) -> str:
     """What all these trainings share, and how many seeds there are."""
-    seeds = {record.train.seed for record in records}
+    seeds = {record.spec_json["seed"] for record in records}
     return ", ".join([*shared(records), f"{len(seeds)} seeds" if len(seeds) > 1 else f"seed {min(seeds)}"])
 
 
 def shared(records: Sequence[Record]) -> list[str]:
     """Only what is the same in all of them, in words: "K=5", "batch 128", "SGD lr 0.2", …"""
-    first, *others = [_sizes(record.train) for record in records]
+    first, *others = [_sizes(record.train) if record.may_run else [] for record in records]
     return [size for size in first if all(size in of_other for of_other in others)]
 
 

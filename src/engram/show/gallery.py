@@ -23,10 +23,15 @@ class Picture:
 
 
 def gallery(record: Record) -> list[Picture]:
-    """Curves of any training; memories and attention where the model has them; nothing of a Check."""
-    spec = record.spec
-    if not isinstance(spec, Train) or not record.rows:
+    """Curves of any training; memories and attention where the model has them; nothing of a Check.
+
+    Of a training whose code may not run here there are the curves.
+    """
+    if record.kind != "Train" or not len(record.table):
         return []
+    if not record.may_run:
+        return [Picture("curves", f"Everything measured. {NOT_TRUSTED}", curves([record]))]
+    spec = record.train
     birth = two_layers(spec.model) and "accuracy.in_context" in record.columns
     caption = "In-context accuracy and the recall of each memory over training." if birth else "Everything measured."
     pictures = [Picture("curves", caption, (birth_curves if birth else curves)([record]))]
@@ -48,6 +53,7 @@ def _own_columns(spec: Train) -> tuple[str, ...]:
     return tuple(prefix for probe in spec.plan.probes if isinstance(probe, Probe) for prefix in probe.columns)
 
 
+NOT_TRUSTED = "Memories and attention are not drawn: this needs code of the record, which is not trusted here."
 BASIS = "Each matrix in its association basis: rows ask, columns answer."
 MEMORIES = (
     "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that follow "

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from engram.records.thinning import thinned
 from engram.show.style import INK
 
 SHADES = "cividis"  # even for colour-blind readers
@@ -78,10 +79,17 @@ def lines_and_mean(
 ) -> None:
     """Each seed as a faint line and their mean, where all were measured, as a strong one."""
     for curve in curves if len(curves) > 1 else []:
-        ax.plot(*curve, color=colour, lw=0.7, alpha=0.3, ls=ls)
+        _plot_thinned(ax, *curve, color=colour, lw=0.7, alpha=0.3, ls=ls)
     shared = reduce(np.intersect1d, [x for x, _ in curves])
     values = np.mean([np.asarray(y)[np.isin(x, shared)] for x, y in curves], axis=0)
-    ax.plot(shared, values, color=colour, lw=1.8, label=label, ls=ls, **mean)
+    _plot_thinned(ax, shared, values, color=colour, lw=1.8, label=label, ls=ls, **mean)
+
+
+def _plot_thinned(ax: Axes, steps: Any, values: Any, **look: Any) -> None:
+    """Of very many points those that can be seen."""
+    steps, values = np.asarray(steps), np.asarray(values)
+    shown = thinned(steps, values)
+    ax.plot(steps[shown], values[shown], **look)
 
 
 def draw_grid(ax: Axes, cells: Mapping[tuple[int, int], float], xlabel: str, ylabel: str) -> None:

@@ -7,14 +7,12 @@ from html import escape
 from typing import Any
 
 from engram.claims.readings import capacity
-from engram.records import Record
-from engram.records.record import walk
+from engram.records import Record, plain
 from engram.show.gallery import Picture
 from engram.show.html import document, table, text_of
 from engram.show.progress import birth_summary
 from engram.show.save import image_bytes
 from engram.show.tables import in_words, number
-from engram.specs import Search, Train
 
 
 def report(title: str, shown: Sequence[tuple[Record, Sequence[Picture]]], claims: Sequence[dict[str, Any]]) -> str:
@@ -26,11 +24,12 @@ def report(title: str, shown: Sequence[tuple[Record, Sequence[Picture]]], claims
 
 def _run(record: Record, pictures: Sequence[Picture]) -> str:
     parts = [f"<h2>Run <code>{escape(record.id)}</code></h2>", f'<p class="lead">{escape(_state(record))}</p>']
-    if isinstance(record.spec, Train):
+    if record.kind == "Train":
         parts += [_births(record), *map(_image, pictures), _last_look(record)]
     else:
-        parts.append(f"<section>{_table(record.rows[:50])}</section>")
-    return "".join([*parts, _details("Spec", dict(walk(record.spec))), _details("Environment", record.env)])
+        parts.append(f"<section>{_table(record.head(50))}</section>")
+    spec = dict(plain.fields(record.spec_json))
+    return "".join([*parts, _details("Spec", spec), _details("Environment", record.env)])
 
 
 def _image(picture: Picture) -> str:
@@ -48,21 +47,22 @@ def _births(record: Record) -> str:
 
 def _last_look(record: Record) -> str:
     """What was measured once, in the last row: the probes that the plan names for the end."""
-    *before, last = record.rows or [{}]
-    found = {name: value for name, value in last.items() if before and not any(name in row for row in before)}
+    last = record.table.last_row() if len(record.table) > 1 else {}
+    found = {name: value for name, value in last.items() if len(record.curve(name)[0]) == 1}
     rows = [[f"<code>{escape(name)}</code>", number(value)] for name, value in found.items()]
     return f"<section><h3>Last look</h3>{table(['column', 'value'], rows)}</section>" if rows else ""
 
 
 def _state(record: Record) -> str:
-    spec, rows = record.spec, record.rows
-    steps = f"{max(0, len(rows) - 1)} of {spec.steps} steps" if isinstance(spec, Train) else f"{len(rows)} rows"
-    if isinstance(spec, Search) and record.finished:
-        found = f"{'Needs d' if spec.rises else 'Stores n'} = {number(capacity(record))}"
-        return f"{steps}, finished. {found} at {spec.target:.0%}."
+    rows = len(record.table)
+    planned = dict(plain.fields(record.spec_json)).get("plan.steps")
+    steps = f"{max(0, rows - 1)} of {planned} steps" if record.kind == "Train" else f"{rows} rows"
+    if record.kind == "Search" and record.finished and record.may_run:
+        found = f"{'Needs d' if record.search.rises else 'Stores n'} = {number(capacity(record))}"
+        return f"{steps}, finished. {found} at {record.search.target:.0%}."
     end = "finished" if record.finished else record.ended["end"] if record.ended else "not finished"
-    last = rows[-1].items() if rows else ()
-    told = [f"{name} {number(value)}" for name, value in last if name.startswith(("loss", "accuracy"))]
+    last = record.table.last_row()
+    told = [f"{name} {number(value)}" for name, value in last.items() if name.startswith(("loss", "accuracy"))]
     return f"{steps}, {end}. {', '.join(told)}"
 
 

@@ -128,12 +128,20 @@ def _find_class(data: dict[str, Any], code: Code) -> type[Value]:
     if file is None:
         kind = class_named(tag)
     else:
-        kind = getattr(load_code(file, code[file]), tag, None) if file in code else None
+        kind = getattr(_load_named(data, code), str(tag), None) if file in code else None
     if kind is None:
         raise EngramError(f"class {tag!r} is unknown here; `engram doctor` prints the version of Engram")
     if not (isinstance(kind, type) and issubclass(kind, Value)):
         raise EngramError(f"class {tag!r} is not a description of a run")
     return kind
+
+
+def _load_named(data: dict[str, Any], code: Code) -> ModuleType:
+    """The file of a class, if it is the one that the Spec names."""
+    file = data["file"]
+    if code_digest(code[file]) != data.get("sha256_of_file"):
+        raise EngramError(f"code/{file} is not the file that the Spec was made with: its digest differs")
+    return load_code(file, code[file])
 
 
 def user_code(value: Any) -> dict[str, bytes]:

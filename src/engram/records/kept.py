@@ -1,0 +1,154 @@
+"""Kept: a run as it lies on disk or in a bundle, JSON and rows. Loads no torch and runs no code of the record."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engram.errors import EngramError, did_you_mean
+from engram.records import files, plain, trust
+from engram.records.files import Place, Row, corrupt
+from engram.records.table import Table, Unfit, lines_in
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What can be said about a run from plain JSON."""
+
+    place: Place
+
+    @property
+    def id(self) -> str:
+        return self.place.name
+
+    @property
+    def folder(self) -> Path:
+        """Where the record lies on disk; one in a bundle can only be read."""
+        if not isinstance(self.place, Path):
+            raise EngramError(f"record {self.id} lies in a bundle ({self.place}) and can only be read")
+        return self.place
+
+    @cached_property
+    def spec_json(self) -> dict[str, Any]:
+        return files.read_json(self.place, "spec.json")
+
+    @property
+    def kind(self) -> str:
+        """Train, Check or Search."""
+        try:
+            return plain.kind_of(self.spec_json)
+        except EngramError as error:
+            raise corrupt(self.place, str(error)) from None
+
+    @property
+    def code(self) -> dict[str, bytes]:
+        """The user's files whose classes the Spec names; none is run by reading it."""
+        named = plain.own_files(self.spec_json)
+        there = {file.name for file in files.inside(self.place / "code")}
+        return {name: files.read(self.place / "code", name) for name in sorted(there.intersection(named))}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether only classes of Engram itself occur in the Spec."""
+        return not plain.own_files(self.spec_json)
+
+    @property
+    def may_run(self) -> bool:
+        """Whether the Spec can be built here: it needs no code but that of Engram and what this user trusts."""
+        return self.is_plain or not trust.untrusted(self.code)
+
+    def trust(self) -> None:
+        """From now on the code of this record may run on this machine."""
+        trust.trust(self.code.values())
+
+    @cached_property
+    def ended(self) -> dict[str, Any] | None:
+        """The digest, once the run has ended, checked against Spec and rows; None before."""
+        if not (self.place / "digest.json").exists():
+            return None
+        digest = files.read_json(self.place, "digest.json", "end")
+        for name in ("spec.json", "rows.jsonl"):
+            if digest.get(name) != self._sha256(name):
+                raise corrupt(self.place, f"{name} does not match the digest: it was changed or truncated")
+        return digest
+
+    def _sha256(self, name: str) -> str:
+        total = hashlib.sha256()
+        for piece in files.pieces(self.place, name):
+            total.update(piece)
+        return total.hexdigest()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run reached its end; one that diverged has ended, but not finished."""
+        return self.ended is not None and self.ended["end"] == "finished"
+
+    @cached_property
+    def env(self) -> dict[str, Any]:
+        env = files.read_json(self.place, "env.json", "sittings")
+        if not (isinstance(env["sittings"], list) and env["sittings"] and "threads" in env["sittings"][0]):
+            raise corrupt(self.place, "env.json is unreadable")
+        if env.get("digest", files.digest_of_env(env)) != files.digest_of_env(env):
+            raise corrupt(self.place, "env.json does not match its own digest: it was changed")
+        return env
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """All rows as they were written; of long runs, columns are read faster and take less memory."""
+        return [row for rows in self._parse(Table()) for row in rows]
+
+    def head(self, n: int) -> list[Row]:
+        """The first rows."""
+        return list(islice((row for rows in self._parse(Table()) for row in rows), n))
+
+    @cached_property
+    def table(self) -> Table:
+        """The rows by column."""
+        table = Table()
+        for _ in self._parse(table):
+            pass
+        return table
+
+    def _parse(self, table: Table) -> Iterator[list[Row]]:
+        if self.ended is None and not (self.place / "rows.jsonl").exists():
+            return
+        for lines in lines_in(files.pieces(self.place, "rows.jsonl")):
+            try:
+                yield table.add(lines)
+            except Unfit as error:
+                raise corrupt(self.place, str(error)) from None
+
+    def column(self, name: str) -> np.ndarray:
+        """One value for each row; NaN where it was not measured."""
+        self._refuse_unknown(name)
+        return self.table.dense(name)
+
+    def curve(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """The steps at which a column was measured, and its values there."""
+        self._refuse_unknown(name)
+        column = self.table.columns[name]
+        return column.steps.astype(float), column.values
+
+    def last(self, name: str) -> float:
+        """The value in the last row, or NaN if that row has none; an error for a column that was never measured."""
+        return float(self.column(name)[-1])
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, in the order in which they first occur."""
+        return list(self.table.columns)
+
+    def _refuse_unknown(self, name: str) -> None:
+        if name not in self.table.columns:
+            hint = did_you_mean(name, self.columns)
+            raise EngramError(f"record {self.id} has no column {name!r}; {hint}it has: {', '.join(self.columns)}")
+
+    @property
+    def snapshot_steps(self) -> list[int]:
+        """The steps whose weights are stored."""
+        return list(files.numbered(self.place / "snapshots"))

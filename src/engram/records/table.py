@@ -1,0 +1,137 @@
+"""The rows of a run by column: read in pieces, so that a million rows take seconds and little memory."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from engram.records.files import Row
+
+PIECE = 1 << 16  # bytes of rows that are parsed at a time: larger pieces are slower
+NUMBERS = {int, float, type(None)}
+ROOM = 1.25  # how much larger a column is made than it must be
+
+
+class Unfit(ValueError):
+    """A line that is not the next row; says in a few words why."""
+
+
+class Column:
+    """The steps at which something was measured and its values there; what is added at the end is not copied again."""
+
+    def __init__(self) -> None:
+        self._steps, self._values, self._n = np.zeros(16, int), np.zeros(16), 0
+
+    @property
+    def steps(self) -> np.ndarray:
+        return self._steps[: self._n]
+
+    @property
+    def values(self) -> np.ndarray:
+        return self._values[: self._n]
+
+    def add(self, steps: np.ndarray, values: np.ndarray) -> None:
+        end = self._n + len(steps)
+        if end > len(self._steps):
+            room = np.zeros(int(ROOM * end))
+            self._steps = np.concatenate([self.steps, room.astype(int)])
+            self._values = np.concatenate([self.values, room])
+        self._steps[self._n : end], self._values[self._n : end], self._n = steps, values, end
+
+    def since(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values from a step on."""
+        begin = int(np.searchsorted(self.steps, step))
+        return self.steps[begin:], self.values[begin:]
+
+    def cut(self, length: int) -> None:
+        self._n = int(np.searchsorted(self.steps, length))
+
+
+class Table:
+    """All columns of a run, in the order in which they first occur; rows are added at the end."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.cuts = 0  # how often rows were taken back
+        self.columns: dict[str, Column] = {}
+
+    def __len__(self) -> int:
+        return self.length
+
+    @property
+    def measured(self) -> list[str]:
+        """Columns with a number in them."""
+        return [name for name, column in self.columns.items() if len(column.values)]
+
+    def add(self, lines: Sequence[bytes]) -> list[Row]:
+        """The next rows, each of which must say that it is the next."""
+        rows = _parsed(lines)
+        for step, row in enumerate(rows, self.length):
+            if row["step"] != step:
+                raise Unfit(f"line {step + 1} of rows.jsonl says it is step {row['step']}")
+        for name in dict.fromkeys(chain.from_iterable(rows)):
+            values = _numbers([row.get(name) for row in rows])
+            there = np.flatnonzero(~np.isnan(values))
+            self.columns.setdefault(name, Column()).add(there + self.length, values[there])
+        self.length += len(rows)
+        return rows
+
+    def last_row(self) -> dict[str, float]:
+        """The numbers of the last row; none if there is no row."""
+        found = {name: column.since(self.length - 1)[1] for name, column in self.columns.items()}
+        return {name: float(values[0]) for name, values in found.items() if len(values)}
+
+    def cut(self, length: int) -> None:
+        """Only the first rows stay: a resumed run computes the others again."""
+        if length < self.length:
+            self.length, self.cuts = length, self.cuts + 1
+            for column in self.columns.values():
+                column.cut(length)
+
+    def dense(self, name: str) -> np.ndarray:
+        """One value for each row; NaN where it was not measured."""
+        found = np.full(self.length, np.nan)
+        if name in self.columns:
+            found[self.columns[name].steps] = self.columns[name].values
+        return found
+
+
+def step_of(line: bytes) -> int:
+    """Which row a line is."""
+    step = _parsed([line])[0]["step"]
+    if type(step) is not int:
+        raise Unfit(f"rows.jsonl has a row of step {step!r}")
+    return step
+
+
+def lines_in(content: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Whole lines, some at a time; a last one without its end was cut by a kill and does not count."""
+    rest = b""
+    for piece in content:
+        for start in range(0, len(piece), PIECE):
+            *lines, rest = (rest + piece[start : start + PIECE]).split(b"\n")
+            if lines:
+                yield lines
+
+
+def _parsed(lines: Sequence[bytes]) -> list[Row]:
+    """All at once, which is faster than line by line."""
+    try:
+        rows = json.loads(b"[" + b",".join(lines) + b"]")
+    except (ValueError, RecursionError):
+        rows = []
+    if len(rows) != len(lines) or not all(isinstance(row, dict) and "step" in row for row in rows):
+        raise Unfit("rows.jsonl has an unreadable line")
+    return rows
+
+
+def _numbers(values: list[Any]) -> np.ndarray:
+    """What is no number, in a damaged or a foreign row, counts as not measured."""
+    if not set(map(type, values)) <= NUMBERS:
+        values = [value if type(value) in NUMBERS else None for value in values]
+    try:
+        return np.array(values, dtype=float)
+    except OverflowError:  # whole numbers without end
+        return np.array([None if type(value) is int and abs(value) > 1e300 else value for value in values], dtype=float)

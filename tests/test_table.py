@@ -1,0 +1,103 @@
+"""Rows by column: the same numbers as the rows, from any piece of them, in any order of reading and cutting back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engram.errors import EngramError
+from engram.lab.watched_run import MOST_ROWS, drawn_columns
+from engram.records.files import COMMITTED, line_of
+from engram.records.kept import Kept
+from engram.records.places import Unreadable, places
+from engram.records.table import PIECE, Table, Unfit, lines_in
+from engram.records.thinning import thinned
+
+ODD = [True, "word", [1.0], {"a": 1}, 10**400, None]
+VALUES = st.one_of(st.floats(-1e9, 1e9), st.integers(-9, 9), st.sampled_from(ODD))
+ROWS = st.lists(st.dictionaries(st.sampled_from(["loss", "recall.W", "n"]), VALUES), max_size=12)
+
+
+def lines(rows: list[dict[str, Any]]) -> list[bytes]:
+    return [json.dumps({"step": step} | row).encode() for step, row in enumerate(rows)]
+
+
+def by_hand(rows: list[dict[str, Any]], name: str) -> list[float]:
+    """What is no number is not measured."""
+    values = [row.get(name) for row in rows]
+    return [float(v) if type(v) in (int, float) and abs(v) < 1e308 else float("nan") for v in values]
+
+
+@given(ROWS, st.integers(0, 12), st.integers(0, 12))
+def test_columns_hold_what_the_rows_say(rows: list[dict[str, Any]], first: int, keep: int) -> None:
+    table = Table()
+    for part in (lines(rows)[:first], lines(rows)[first:]):
+        table.add(part)
+    table.cut(keep)
+    table.add(lines(rows)[keep:])
+    assert len(table) == len(rows)
+    for name in ("loss", "recall.W", "n", "never"):
+        np.testing.assert_array_equal(table.dense(name), by_hand(rows, name))
+    assert table.last_row().get("loss") in (None, *by_hand(rows[-1:], "loss"))
+
+
+def test_committed_records_read_the_same_either_way() -> None:
+    found = [Kept(place) for place in places(COMMITTED) if not isinstance(place, Unreadable)][::97]
+    for kept in found:
+        names = dict.fromkeys(name for row in kept.rows for name in row)
+        assert kept.columns == list(names)
+        for name in names:
+            np.testing.assert_array_equal(
+                kept.column(name), np.array([row.get(name) for row in kept.rows], dtype=float)
+            )
+
+
+@pytest.mark.parametrize("line", [b"{}", b"[1]", b"nonsense", b'{"step": 2}', b'{"step": 1}, {"step": 2}', b"[" * 9999])
+def test_a_line_that_is_not_the_next_row_is_refused(line: bytes) -> None:
+    table = Table()
+    table.add([b'{"step": 0}'])
+    with pytest.raises(Unfit, match=r"rows\.jsonl"):
+        table.add([line])
+    assert len(table) == 1
+
+
+@given(st.lists(st.binary(max_size=9).filter(lambda b: b"\n" not in b)), st.integers(1, 9))
+def test_lines_come_whole_however_they_are_cut(content: list[bytes], size: int) -> None:
+    whole = b"".join(line + b"\n" for line in content) + b"cut"
+    parts = [whole[i : i + size] for i in range(0, len(whole), size)]
+    assert [line for some in lines_in(parts) for line in some] == content
+    assert max((len(b"".join(some)) for some in lines_in([b"x\n" * PIECE])), default=0) <= PIECE
+
+
+def test_a_long_curve_keeps_its_peaks_its_beginning_and_its_end() -> None:
+    steps = np.arange(100_000)
+    values = np.sin(steps / 3000.0)
+    values[[777, 51_234]] = 9.0, -9.0
+    kept = thinned(steps, values)
+    assert {0, 777, 51_234, 99_999} <= set(kept)
+    assert len(kept) <= 3001
+    assert len(thinned(steps[:4000], values[:4000])) == 4000
+
+
+def test_a_page_is_sent_what_can_be_seen() -> None:
+    table, n = Table(), MOST_ROWS + 5
+    rows = [{"step": i, "loss": 1 / (i + 1)} | ({"recall.W": i / n} if i % 100 == 0 else {}) for i in range(n)]
+    table.add([line_of(row)[:-1] for row in rows])
+    sent = drawn_columns(table, 0)
+    assert len(sent["step"]) < 5000
+    assert (sent["step"][0], sent["step"][-1]) == (0, n - 1)
+    assert [v for v in sent["recall.W"] if v is not None] == list(table.columns["recall.W"].values)
+    news = drawn_columns(table, n - 3)
+    assert news["step"] == [n - 3, n - 2, n - 1]
+    assert news["loss"] == list(table.columns["loss"].values[-3:])
+
+
+def test_a_record_with_a_wrong_line_says_which(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "rows.jsonl").write_text('{"step": 0}\n{"step": 3}\n')
+    with pytest.raises(EngramError, match=r"line 2 of rows\.jsonl says it is step 3"):
+        _ = Kept(tmp_path / "run").table

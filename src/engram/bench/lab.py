@@ -61,7 +61,7 @@ def _engram(home: str, *words: str, **pipes: Any) -> subprocess.Popen[str]:
 def _watched() -> Iterator[tuple[str, float]]:
     """One run, under one kind of watching after the other."""
     looks = {"clients": _clients} | ({"page": _opened} if _browser() else {})
-    with tempfile.TemporaryDirectory() as home, _lab(home) as url:
+    with tempfile.TemporaryDirectory() as home, served(home) as (url, _):
         run = _started(url, SETTINGS)
         for name, look in looks.items():
             with look(url, run):
@@ -92,13 +92,14 @@ def _clock(home: Path, rows: int) -> list[float]:
 
 
 @contextmanager
-def _lab(home: str) -> Iterator[str]:
+def served(home: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A lab of this home: its URL and its server."""
     server = _engram(home, "lab", "--no-browser", "--json", stdout=subprocess.PIPE)
     assert server.stdout is not None
     try:
         url = json.loads(server.stdout.readline())["url"]
-        _until_open(_socket(url))
-        yield url
+        _until_open(socket_of(url))
+        yield url, server
     finally:
         server.terminate()
         server.communicate()
@@ -112,7 +113,7 @@ def _until_open(address: str) -> None:
         time.sleep(0.05)
 
 
-def _socket(url: str) -> str:
+def socket_of(url: str) -> str:
     return url.split("#")[0].replace("http:", "ws:").replace("/?", "/ws?")
 
 
@@ -122,7 +123,7 @@ def _say(ws: ClientConnection, **message: Any) -> None:
 
 def _started(url: str, settings: dict[str, int]) -> str:
     """The id of a run of birth.joint that the lab begins."""
-    with connect(_socket(url), max_size=None) as ws:
+    with connect(socket_of(url), max_size=None) as ws:
         _say(ws, t="start", id=1, preset="birth.joint", settings=settings)
         while True:
             message = ws.recv()
@@ -141,7 +142,7 @@ def _clients(url: str, run: str) -> Iterator[None]:
 
     with ExitStack() as sockets:
         for _ in range(CLIENTS):
-            ws = sockets.enter_context(connect(_socket(url), max_size=None))
+            ws = sockets.enter_context(connect(socket_of(url), max_size=None))
             _say(ws, t="view", run=run, pictures=PICTURES, reads=True, hz=2.0)
             threading.Thread(target=listen, args=[ws], daemon=True).start()
         yield
@@ -185,7 +186,7 @@ SCRUB = """async (step) => {
 
 def scrub(bench: Any) -> Iterator[Benchmark]:
     """From moving the slider to a stored step until every visible picture shows it, at the size of the paper."""
-    with tempfile.TemporaryDirectory() as home, _lab(home) as url:
+    with tempfile.TemporaryDirectory() as home, served(home) as (url, _):
         run = _started(url, {"plan.steps": 50, "plan.batch": 16})
         while not (Path(home) / run / "digest.json").exists():
             time.sleep(0.1)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import busy, facts, lab, sweeps
+from engram.bench import busy, facts, lab, load, sweeps
 from engram.bench.baselines import dense_loss, descend, sample_in_pool, sampling_pool, transformer_loss
 from engram.bench.lines import Benchmark, Work, best, in_process, our_step, peaks
 from engram.engines.local import cores
@@ -230,4 +230,6 @@ BENCHMARKS = {
     "sweep.hopeless": sweeps.hopeless,
     "lab.slowdown": lab.slowdown,
     "lab.scrub": lab.scrub,
+    "load.rows": load.rows,
+    "load.runs": load.runs,
 }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engram.errors import EngramError
 from engram.lab.watched_run import MOST_ROWS, drawn_columns
+from engram.native.rows import read_rows
 from engram.records.files import COMMITTED, line_of
 from engram.records.kept import Kept
 from engram.records.places import Unreadable, places
@@ -101,3 +102,85 @@ def test_a_record_with_a_wrong_line_says_which(tmp_path: Path) -> None:
     (tmp_path / "run" / "rows.jsonl").write_text('{"step": 0}\n{"step": 3}\n')
     with pytest.raises(EngramError, match=r"line 2 of rows\.jsonl says it is step 3"):
         _ = Kept(tmp_path / "run").table
+
+
+PLAIN = st.one_of(st.floats(-1e9, 1e9), st.integers(-(10**20), 10**20), st.none())
+WHOLE_ROWS = st.lists(st.dictionaries(st.sampled_from(["loss", "recall.W", "n", "größe", 'a"b']), PLAIN), max_size=12)
+
+
+@given(WHOLE_ROWS, st.integers(0, 12), st.booleans())
+def test_the_kernel_reads_what_python_reads(rows: list[dict[str, Any]], first: int, ascii: bool) -> None:
+    """A row may hold anything; what the kernel does not take is left to Python, whole."""
+    text = [json.dumps({"step": i} | row, ensure_ascii=ascii).encode() + b"\n" for i, row in enumerate(rows)]
+    ours, slow = Table(), Table()
+    for part in (text[:first], text[first:]):
+        if not ours._add_fast(b"".join(part)):
+            ours.add([line[:-1] for line in part])
+        slow.add([line[:-1] for line in part])
+    assert (len(ours), list(ours.columns)) == (len(slow), list(slow.columns))
+    for name in slow.columns:
+        np.testing.assert_array_equal(ours.dense(name), slow.dense(name))
+
+
+@given(st.floats(width=32), st.integers(1, 17))
+def test_numbers_are_read_to_the_last_bit(value: float, digits: int) -> None:
+    text = f"{value:.{digits}g}" if abs(value) < 1e300 else "0.5"
+    table = Table()
+    if table._add_fast(b'{"step": 0, "x": %s}\n' % text.encode()):
+        assert table.columns["x"].values.tolist() == [float(text)]
+    elif digits < 8:
+        assert abs(float(text)) < 1e-14 or abs(float(text)) > 1e21
+
+
+NOT_NUMBERS = [
+    "01",
+    ".5",
+    "1.",
+    "1e",
+    "+1",
+    "NaN",
+    "Infinity",
+    "true",
+    '"1"',
+    "[1]",
+    "1" + 400 * "0",
+    "1e-400",
+    '1, "x": 2',
+]
+NOT_ROWS = [
+    '{"step": 0,}',
+    '{"x": 1}',
+    '{"step": 1}',
+    '{"step": 0}{"step": 1}',
+    '{"step": 0',
+    "{}",
+    " ",
+    "[0]",
+    "\0" * 9,
+]
+NOT_ROWS += [
+    '{"step": 0 "x": 1}',
+    '{"step": 0, "\\u0061": 1}',
+    '{"step": 0, "' + 99_999 * "x",
+    '{"step": 0, "\xff": 1}',
+]
+NOT_PLAIN = [f'{{"step": 0, "x": {number}}}' for number in NOT_NUMBERS] + NOT_ROWS
+
+
+@pytest.mark.parametrize("line", NOT_PLAIN, ids=lambda line: repr(line[:30]))
+def test_what_is_not_plain_is_left_to_python(line: str) -> None:
+    table = Table()
+    for text in (f"{line}\n", line):
+        assert not table._add_fast(text.encode("latin-1"))
+    assert (len(table), table.columns) == (0, {})
+
+
+def test_any_bytes_are_survived() -> None:
+    random = np.random.default_rng(0)
+    whole = b'{"step": 0, "loss": 4.5, "recall.W": null}\n{"step": 1, "loss": -1e-05}\n'
+    for _ in range(3000):
+        text = bytearray(whole)
+        for place in random.integers(0, len(text), random.integers(1, 4)):
+            text[place] = random.integers(0, 256)
+        found = read_rows(bytes(text[: random.integers(0, len(text) + 1)]), 0, [])
+        assert found is None or found.rows <= 2

@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.stats import spearmanr
 
 from engram.memory.stored import Stored
 from engram.models.memories import memories_of
@@ -96,4 +95,6 @@ def _variation(values: Strengths) -> float:
 
 
 def _rank_correlation(strength: Strengths, other: np.ndarray) -> float:
+    from scipy.stats import spearmanr  # slow to import, and needed only here
+
     return float(spearmanr(strength, other).statistic) if len(strength) > 2 else float("nan")  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,7 +14,7 @@ import numpy as np
 from engram.errors import EngramError, did_you_mean
 from engram.records import files, plain, trust
 from engram.records.files import Place, Row, corrupt
-from engram.records.table import Table, Unfit, lines_in
+from engram.records.table import Table, Unfit, lines_in, texts_in
 
 
 @dataclass(frozen=True)
@@ -100,28 +101,37 @@ class Kept:
     @cached_property
     def rows(self) -> list[Row]:
         """All rows as they were written; of long runs, columns are read faster and take less memory."""
-        return [row for rows in self._parse(Table()) for row in rows]
+        return list(self._parsed())
 
     def head(self, n: int) -> list[Row]:
         """The first rows."""
-        return list(islice((row for rows in self._parse(Table()) for row in rows), n))
+        return list(islice(self._parsed(), n))
 
     @cached_property
     def table(self) -> Table:
         """The rows by column."""
         table = Table()
-        for _ in self._parse(table):
-            pass
+        with self._naming_damage():
+            for text in texts_in(self._content()):
+                table.add_text(text)
         return table
 
-    def _parse(self, table: Table) -> Iterator[list[Row]]:
-        if self.ended is None and not (self.place / "rows.jsonl").exists():
-            return
-        for lines in lines_in(files.pieces(self.place, "rows.jsonl")):
-            try:
-                yield table.add(lines)
-            except Unfit as error:
-                raise corrupt(self.place, str(error)) from None
+    def _parsed(self) -> Iterator[Row]:
+        table = Table()
+        with self._naming_damage():
+            for lines in lines_in(self._content()):
+                yield from table.add(lines)
+
+    def _content(self) -> Iterator[bytes]:
+        if self.ended is not None or (self.place / "rows.jsonl").exists():
+            yield from files.pieces(self.place, "rows.jsonl")
+
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except Unfit as error:
+            raise corrupt(self.place, str(error)) from None
 
     def column(self, name: str) -> np.ndarray:
         """One value for each row; NaN where it was not measured."""

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from engram.native.rows import read_rows
 from engram.records.files import Row
 
-PIECE = 1 << 16  # bytes of rows that are parsed at a time: larger pieces are slower
+PIECE = 1 << 16  # bytes of rows that Python parses at a time: larger pieces are slower
+LONG = 1 << 18  # from so many bytes on it is worth to have them parsed by the kernel
 NUMBERS = {int, float, type(None)}
 ROOM = 1.25  # how much larger a column is made than it must be
 
@@ -22,7 +24,7 @@ class Column:
     """The steps at which something was measured and its values there; what is added at the end is not copied again."""
 
     def __init__(self) -> None:
-        self._steps, self._values, self._n = np.zeros(16, int), np.zeros(16), 0
+        self._steps, self._values, self._n = np.zeros(16, np.int32), np.zeros(16), 0
 
     @property
     def steps(self) -> np.ndarray:
@@ -35,9 +37,7 @@ class Column:
     def add(self, steps: np.ndarray, values: np.ndarray) -> None:
         end = self._n + len(steps)
         if end > len(self._steps):
-            room = np.zeros(int(ROOM * end))
-            self._steps = np.concatenate([self.steps, room.astype(int)])
-            self._values = np.concatenate([self.values, room])
+            self._steps, self._values = (np.resize(part, int(ROOM * end)) for part in (self._steps, self._values))
         self._steps[self._n : end], self._values[self._n : end], self._n = steps, values, end
 
     def since(self, step: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,6 +78,23 @@ class Table:
         self.length += len(rows)
         return rows
 
+    def add_text(self, text: bytes) -> None:
+        """The next rows, as whole lines of text; where there is a kernel, it reads long ones many times faster."""
+        if len(text) < LONG or not self._add_fast(text):
+            for lines in lines_in([text]):
+                self.add(lines)
+
+    def _add_fast(self, text: bytes) -> bool:
+        """Whether all lines are plain rows of numbers; if not, nothing is added."""
+        found = read_rows(text, self.length, list(self.columns))
+        if found is None:
+            return False
+        for k, name in enumerate(found.names):
+            own = found.column == k
+            self.columns.setdefault(name, Column()).add(found.step[own], found.value[own])
+        self.length += found.rows
+        return True
+
     def last_row(self) -> dict[str, float]:
         """The numbers of the last row; none if there is no row."""
         found = {name: column.since(self.length - 1)[1] for name, column in self.columns.items()}
@@ -106,14 +123,24 @@ def step_of(line: bytes) -> int:
     return step
 
 
-def lines_in(content: Iterable[bytes]) -> Iterator[list[bytes]]:
+def texts_in(content: Iterable[bytes]) -> Iterator[bytes]:
     """Whole lines, some at a time; a last one without its end was cut by a kill and does not count."""
     rest = b""
     for piece in content:
-        for start in range(0, len(piece), PIECE):
-            *lines, rest = (rest + piece[start : start + PIECE]).split(b"\n")
-            if lines:
-                yield lines
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield rest + piece[:end]
+        rest = piece[end:] if end else rest + piece
+
+
+def lines_in(content: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The same as lines, fewer at a time."""
+    for text in texts_in(content):
+        start = 0
+        while start < len(text):
+            end = text.find(b"\n", min(start + PIECE, len(text) - 1)) + 1
+            yield text[start : end - 1].split(b"\n")
+            start = end
 
 
 def _parsed(lines: Sequence[bytes]) -> list[Row]:

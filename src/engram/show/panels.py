@@ -80,8 +80,10 @@ def lines_and_mean(
     """Each seed as a faint line and their mean, where all were measured, as a strong one."""
     for curve in curves if len(curves) > 1 else []:
         _plot_thinned(ax, *curve, color=colour, lw=0.7, alpha=0.3, ls=ls)
-    shared = reduce(np.intersect1d, [x for x, _ in curves])
-    values = np.mean([np.asarray(y)[np.isin(x, shared)] for x, y in curves], axis=0)
+    shared, values = curves[0]
+    if len(curves) > 1:
+        shared = reduce(np.intersect1d, [x for x, _ in curves])
+        values = np.mean([np.asarray(y)[np.isin(x, shared)] for x, y in curves], axis=0)
     _plot_thinned(ax, shared, values, color=colour, lw=1.8, label=label, ls=ls, **mean)
 
 

@@ -10,11 +10,14 @@ from pathlib import Path
 import torch
 
 from engram.errors import EngramError
+from engram.plain import open_plain
 from engram.records import files
 from engram.records.files import replace, write_json, writing_to
+from engram.records.guard import refuse_links
 from engram.records.record import Record
 from engram.records.sealed import seal
 
+MOST_ENTRIES, MOST_UNPACKED = 100_000, 8 << 30  # files in a bundle, and bytes of all of them together
 EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in it: the same records make the same file
 
 
@@ -28,6 +31,7 @@ def pack(record: Record, into: Path, weights: bool) -> Path:
     if weights and not record.snapshot_steps:
         raise EngramError(f"run {record.id} has no weights to pack; leave out --weights")
     target = into / record.id
+    refuse_links(target)
     sittings = [{name: value for name, value in s.items() if name != "pid"} for s in record.env["sittings"]]
     with writing_to(target):
         replace(target / "rows.jsonl.gz", gzip.compress(files.read(record.place, "rows.jsonl"), mtime=0))
@@ -68,10 +72,28 @@ def records_in(path: Path) -> list[Record]:
         root = _opened(path, about.st_mtime_ns, about.st_size)
         return [Record(folder) for folder in root.iterdir() if (folder / "spec.json").exists()]
     except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
-        raise EngramError(f"{path.name} cannot be read as a zip ({error}); restore the file") from None
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise EngramError(f"{path.name} cannot be read as a zip ({why}); restore the file") from None
 
 
 @lru_cache(maxsize=256)
 def _opened(path: Path, changed: int, size: int) -> zipfile.Path:
-    """Kept open, as long as it is the same file."""
-    return zipfile.Path(zipfile.ZipFile(path))
+    """Kept open, as long as it is the same file. A link to a bundle may be read: somebody put it into the home."""
+    open_plain(path, follow=True).close()  # refuses what is no file, which would make us wait
+    archive = zipfile.ZipFile(path)
+    _refuse_odd(archive.infolist())
+    return zipfile.Path(archive)
+
+
+def _refuse_odd(entries: list[zipfile.ZipInfo]) -> None:
+    """Nothing is unpacked to disk; but who does so with another program shall not be surprised either."""
+    if len(entries) > MOST_ENTRIES:
+        raise ValueError(f"it has more than {MOST_ENTRIES} files")
+    if sum(entry.file_size for entry in entries) > MOST_UNPACKED:
+        raise ValueError(f"unpacked it has more than {MOST_UNPACKED >> 20} MB")
+    names = [entry.orig_filename for entry in entries]
+    odd = [name for name in names if name.startswith("/") or "\\" in name or ".." in name.split("/")]
+    if odd:
+        raise ValueError(f"the name {odd[0]!r} in it leads out of it")
+    if len(set(names)) < len(names):
+        raise ValueError("it has a name twice")

@@ -22,7 +22,6 @@ import hashlib
 import json
 import math
 import os
-import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -34,6 +33,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from engram.errors import EngramError
+from engram.plain import create, open_plain, read_plain
 
 Row = dict[str, Any]
 COMMITTED = Path(str(files("engram"))) / "data" / "records"
@@ -41,6 +41,7 @@ LIVE = "live.safetensors"
 Place = Path | zipfile.Path  # the folder of a record, on disk or in a bundle
 AnyPlace = TypeVar("AnyPlace", bound=Path | zipfile.Path)
 MOST_BYTES, MOST_JSON = 2 << 30, 16 << 20  # of a file of a record, unpacked; of Spec, environment and digest
+MOST_LINE, MOST_ROWS = 4 << 20, 10_000_000  # bytes of a row; rows of a record
 
 
 def home() -> Path:
@@ -61,15 +62,12 @@ def read(folder: Place, name: str) -> bytes:
 def contents(path: Place) -> bytes:
     """What a plain file holds, on disk or in a zip; no link is followed, and no pipe or device opened."""
     if isinstance(path, Path):
-        about = path.lstat()
-        if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is not a plain file")
-        size = about.st_size
-    else:
-        size = path.root.getinfo(path.at).file_size
+        return read_plain(path, MOST_BYTES)
+    size = path.root.getinfo(path.at).file_size
     if size > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES >> 20} MB")
-    return path.read_bytes()
+    with path.open("rb") as file:
+        return file.read(size + 1)  # no more is unpacked than it claims to be; at the end its checksum is compared
 
 
 def gunzip(content: bytes) -> bytes:
@@ -104,7 +102,7 @@ def replace(path: Path, content: bytes, durable: bool = True) -> None:
     make_folder(path.parent)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        with create(part) as file:
             file.write(content)
             file.flush()
             if durable:
@@ -170,7 +168,7 @@ def complete_lines(content: bytes) -> list[bytes]:
 
 def new_lines(path: Path, start: int) -> tuple[list[bytes], int]:
     """The whole lines of a file that is being written, from byte `start` on, and where the next look begins."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         begin = file.seek(min(start, file.seek(0, os.SEEK_END)))  # it may have been cut back
         lines = complete_lines(file.read())
     return lines, begin + size_of(lines)
@@ -182,6 +180,10 @@ def size_of(lines: list[bytes]) -> int:
 
 
 def parse_rows(folder: Place, lines: list[bytes]) -> list[Row]:
+    if len(lines) > MOST_ROWS:
+        raise corrupt(folder, f"rows.jsonl has more than {MOST_ROWS} rows")
+    if any(len(line) > MOST_LINE for line in lines):
+        raise corrupt(folder, f"rows.jsonl has a line of more than {MOST_LINE >> 20} MB")
     try:
         rows = [json.loads(line) for line in lines]
         if not all(isinstance(row, dict) and "step" in row for row in rows):
@@ -208,15 +210,15 @@ def sha256(content: bytes) -> str:
 
 def is_held(lock: Path, patience: float = 0.0) -> bool:
     """Whether a process holds a lock. Who asks holds it for a moment, too: with patience it is asked once more."""
-    if not lock.exists():
-        return False
     try:
+        with open_plain(lock):  # who holds a lock holds a plain file: nothing else is touched
+            pass
         with FileLock(lock, timeout=patience, poll_interval=patience):
             return False
     except Timeout:
         return True
     except OSError:
-        return False  # not ours to open, so we cannot know
+        return False  # there is none, or it is not ours to open, so we cannot know
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from engram.errors import EngramError
 from engram.models import Model, Weights
-from engram.records.files import LIVE, Row, new_lines, parse_rows
+from engram.plain import open_plain
+from engram.records.files import LIVE, Row, corrupt, new_lines, parse_rows
 from engram.records.record import Record, initial_weights, model_at
 from engram.records.sealed import unseal
 from engram.specs import Train
@@ -48,7 +49,10 @@ class Follower:
         path = self.folder / "rows.jsonl"
         if not path.exists():
             return []
-        lines, read = new_lines(path, self._read if path.stat().st_size >= self._read else 0)
+        try:
+            lines, read = new_lines(path, self._read if path.stat().st_size >= self._read else 0)
+        except OSError as error:
+            raise corrupt(self.folder, f"rows.jsonl is missing or unreadable ({error.strerror})") from None
         rows, self._read = parse_rows(self.folder, lines), read
         if rows:
             del self.rows[rows[0]["step"] :]
@@ -59,7 +63,7 @@ class Follower:
         """Which weights there are now; those of a file that is still the same are kept."""
         self.stored = self.record.snapshot_steps
         try:
-            with (self.folder / LIVE).open("rb") as file:  # one look: the file may be replaced at any moment
+            with open_plain(self.folder / LIVE) as file:  # one look: the file may be replaced at any moment
                 about = os.fstat(file.fileno())
                 this = (about.st_ino, about.st_mtime_ns, about.st_size)
                 if this != self._live_file:

@@ -20,6 +20,7 @@ from engram.records.files import Place, Row, corrupt
 from engram.records.sealed import Damaged, load, unseal
 from engram.specs.encode import Code, decode, encode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
+from engram.tasks.corpus import as_a_record_says
 from engram.values import Value
 
 Kind = TypeVar("Kind", Train, Check, Search)
@@ -69,7 +70,8 @@ class Record:
     @cached_property
     def _decoded(self) -> Spec:
         try:
-            spec = decode(self.spec_json, self.code)
+            with as_a_record_says():
+                spec = decode(self.spec_json, self.code)
         except EngramError as error:
             raise EngramError(f"record {self.id}: spec.json: {error}") from None
         except Exception as error:  # whatever odd data may lead to

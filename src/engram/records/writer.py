@@ -12,9 +12,11 @@ from filelock import FileLock, Timeout
 
 from engram.errors import EngramError
 from engram.models import Weights
+from engram.plain import open_to_append
 from engram.records import files
 from engram.records import state as states
 from engram.records.files import Row, corrupt, writing_to
+from engram.records.guard import refuse_link, refuse_links
 from engram.records.record import Record
 from engram.records.sealed import Damaged, seal, unseal
 from engram.records.state import State
@@ -26,6 +28,7 @@ SECONDS_BETWEEN_STATES = 20.0
 
 def write_spec(spec: Spec, folder: Path) -> None:
     """The first files of a run: what it is."""
+    refuse_links(folder)
     for name, content in user_code(spec).items():
         files.replace(folder / "code" / name, content)
     files.write_json(folder / "spec.json", encode(spec))
@@ -34,8 +37,10 @@ def write_spec(spec: Spec, folder: Path) -> None:
 def note(folder: Path, step: int, order: dict[str, Any]) -> None:
     """A command that reached the run in the lab, with the step at which it took effect."""
     about = {"step": step} | {key: order[key] for key in ("op", "kind", "fields", "value") if key in order}
-    with suppress(OSError), (folder / "events.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(about) + "\n")
+    with suppress(EngramError, OSError):  # what is wrong with the folder is told when the run is written to
+        refuse_link(folder)
+        with open_to_append(folder / "events.jsonl") as file:
+            file.write(json.dumps(about).encode() + b"\n")
 
 
 class Writer:
@@ -51,6 +56,7 @@ class Writer:
 
     def __enter__(self) -> "Writer":
         with writing_to(self.folder):
+            refuse_links(self.folder)
             files.make_folder(self.folder)
             self._lock = FileLock(self.folder / "lock", timeout=1, poll_interval=0.01)  # a look holds it briefly
             self._take_lock()
@@ -114,10 +120,9 @@ class Writer:
         return files.complete_lines(path.read_bytes())[: self.state.step] if path.exists() else []
 
     def _cut_to(self, name: str, lines: list[bytes]) -> Any:
-        path = self.folder / name
-        with path.open("ab") as file:
-            file.truncate(files.size_of(lines))
-        return path.open("ab")
+        file = open_to_append(self.folder / name)
+        file.truncate(files.size_of(lines))
+        return file
 
     def _write_env(self) -> None:
         """One entry for each sitting: a resumed run may have seen several machines; one that only paused has not."""
@@ -139,6 +144,9 @@ class Writer:
 
     def _write_line(self, name: str, file: Any, row: Row) -> None:
         line = files.line_of(row)
+        if len(line) > files.MOST_LINE or row["step"] >= files.MOST_ROWS:  # it could not be read back
+            most = f"{files.MOST_ROWS} rows of {files.MOST_LINE >> 20} MB each"
+            raise EngramError(f"run {self.folder.name}: a record holds at most {most}; measure less, or less often")
         file.write(line)
         file.flush()
         self._sums[name].update(line)

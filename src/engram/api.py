@@ -25,6 +25,7 @@ from engram.facts.edit import FactEdit, edit
 from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
 from engram.records import Record
+from engram.records.audit import refuse_damaged
 from engram.records.compare import first_mismatch
 from engram.records.files import COMMITTED, home, replace, writing_to
 from engram.records.shelf import all_records, find
@@ -264,15 +265,14 @@ def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked
 
 
 def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
-    """A record against its digest and against a fresh run of its first steps.
+    """A record against its digests, with all that it holds, and against a fresh run of its first steps.
 
     To the byte where versions, machine and threads are those of the record; else to 0.1 %.
     """
     if steps < 1:
         raise EngramError(f"--steps: must be at least 1; got {steps}")
-    spec, sealed = record.spec, record.ended is not None  # reading them verifies the name and the digest
-    for step in record.snapshot_steps:
-        record.tensors(f"snapshots/{step:06d}.safetensors")
+    refuse_damaged(record)
+    spec, sealed = record.spec, record.ended is not None
     compared = min(steps, len(record.rows))
     then = record.env["sittings"][0]
     torch.set_num_threads(min(then["threads"], cores()))

@@ -10,7 +10,7 @@ states/              states that stay, of runs that may be forked (the lab)
 live.safetensors     trained weights of the newest step, while somebody watches in the lab
 events.jsonl         commands that reached the run in the lab; those that change numbers are in spec.json
 code/                the user's files whose classes the Spec names
-digest.json          written last: how the run ended and the SHA-256 of spec, rows and snapshots
+digest.json          written last: how the run ended and the SHA-256 of spec, rows, snapshots, code and itself
 lock                 held by the one process that writes
 
 Whatever a later file promises is on disk before that file is: data, their folder, the digest, its folder; then the
@@ -142,11 +142,17 @@ def write_json(path: Path, data: Any) -> None:
 def write_env(folder: Path, sittings: list[dict[str, Any]], timing: str | None = None) -> None:
     """With its own digest, since a resumed run computes as its first sitting says; at the end also that of timing."""
     about = {"sittings": sittings} | ({} if timing is None else {"timing.jsonl": timing})
-    write_json(folder / "env.json", about | {"digest": digest_of_env(about)})
+    write_json(folder / "env.json", about | {"digest": digest_of(about)})
 
 
-def digest_of_env(env: dict[str, Any]) -> str:
-    about = {name: value for name, value in env.items() if name != "digest"}
+def write_digest(folder: Path, digest: dict[str, Any]) -> None:
+    """With its own digest, too: a damaged digest is not taken for damaged rows."""
+    write_json(folder / "digest.json", digest | {"digest": digest_of(digest)})
+
+
+def digest_of(data: dict[str, Any]) -> str:
+    """Of all that a JSON object says but for its own digest."""
+    about = {name: value for name, value in data.items() if name != "digest"}
     return sha256(json.dumps(about, sort_keys=True).encode())
 
 

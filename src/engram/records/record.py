@@ -132,7 +132,7 @@ class Record:
         env = files.read_json(self.place, "env.json", "sittings")
         if not (isinstance(env["sittings"], list) and env["sittings"] and "threads" in env["sittings"][0]):
             raise corrupt(self.place, "env.json is unreadable")
-        if env.get("digest", files.digest_of_env(env)) != files.digest_of_env(env):
+        if env.get("digest", files.digest_of(env)) != files.digest_of(env):
             raise corrupt(self.place, "env.json does not match its own digest: it was changed")
         return env
 

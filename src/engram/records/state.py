@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from engram.models import Weights
 from engram.records import files
-from engram.records.files import corrupt
+from engram.records.files import Place, corrupt
 from engram.records.sealed import Damaged, seal, unseal
 
 NAME = "state.safetensors"
@@ -31,7 +30,7 @@ class State:
         return seal(self.tensors, numbers | {"rows": self.rows, "timing": self.timing})
 
     @classmethod
-    def read(cls, folder: Path, name: str = NAME) -> "State":
+    def read(cls, folder: Place, name: str = NAME) -> "State":
         try:
             tensors, about = unseal(files.read(folder, name))
             return cls(int(about["step"]), int(about["events"]), about["rows"], about["timing"], tensors)
@@ -40,7 +39,7 @@ class State:
         except (KeyError, ValueError):
             raise corrupt(folder, f"{name} is not the state of a run") from None
 
-    def refuse_other_rows(self, folder: Path, lines: Sequence[bytes]) -> None:
+    def refuse_other_rows(self, folder: Place, lines: Sequence[bytes]) -> None:
         """The rows before the state must be those that were there when it was written."""
         before = lines[: self.step]
         if len(before) < self.step:

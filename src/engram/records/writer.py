@@ -196,12 +196,12 @@ class Writer:
                     files.sync(path)
             files.sync(self.folder)
             files.write_env(self.folder, self._sittings, self._sums["timing"].hexdigest())
-            files.write_json(self.folder / "digest.json", {"end": how} | self._digests())
+            files.write_digest(self.folder, {"end": how} | self._digests())
             (self.folder / states.NAME).unlink(missing_ok=True)
             (self.folder / files.LIVE).unlink(missing_ok=True)
 
     def _digests(self) -> dict[str, str]:
-        """Of Spec, rows and snapshots, once they are known to hold what was written to them."""
+        """Of Spec, rows, snapshots and code, once they are known to hold what was written to them."""
         snapshots = [f"snapshots/{step:06d}.safetensors" for step in files.numbered(self.folder / "snapshots")]
         sums = {name: files.sha256((self.folder / name).read_bytes()) for name in ("spec.json", "rows.jsonl")}
         for name in snapshots:
@@ -210,7 +210,7 @@ class Writer:
             sums[name] = files.sha256(content)
         if sums["rows.jsonl"] != self._sums["rows"].hexdigest():
             raise corrupt(self.folder, "rows.jsonl does not hold what was written to it")
-        return sums
+        return sums | {f"code/{name}": files.sha256(content) for name, content in self.record.code.items()}
 
     def _refuse_damaged(self, name: str, content: bytes) -> None:
         try:

@@ -29,7 +29,8 @@ from engram.records.audit import refuse_damaged
 from engram.records.compare import first_mismatch
 from engram.records.files import COMMITTED, home, replace, writing_to
 from engram.records.shelf import all_records, find
-from engram.runner.execute import environment, fresh_rows, path_of
+from engram.records.state import NAME, State
+from engram.runner.execute import environment, fresh_rows, path_of, refuse_lost
 from engram.specs import Spec, Train
 from engram.specs.encode import digest_of
 from engram.specs.settings import all_with_settings, tells_apart
@@ -273,6 +274,8 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
         raise EngramError(f"--steps: must be at least 1; got {steps}")
     refuse_damaged(record)
     spec, sealed = record.spec, record.ended is not None
+    if isinstance(spec, Train) and not sealed and (record.place / NAME).exists():
+        refuse_lost(record, spec, State.read(record.place).step)
     compared = min(steps, len(record.rows))
     then = record.env["sittings"][0]
     torch.set_num_threads(min(then["threads"], cores()))

@@ -124,8 +124,8 @@ def _refuse_other_rows(record: Record, kept: dict[str, State]) -> None:
     lines = files.complete_lines(files.read(record.place, "rows.jsonl")) if there else []
     for name, state in kept.items():
         before = lines[: state.step]
-        if len(before) < state.step or digest_of_lines(before) != state.rows:
-            raise corrupt(record.place, f"{name} and rows.jsonl do not belong together: one of them was changed")
+        known = {"rows": state.rows if len(before) == state.step else "lost", "of": state.of}
+        states.refuse_stranger(record.place, name, known, states.family(record.spec), digest_of_lines(before))
         if name != states.NAME and name != f"states/{state.step:06d}.safetensors":
             raise corrupt(record.place, f"{name} is the state of step {state.step}")
     both = (record.place / "rows.jsonl").exists() and (record.place / "rows.jsonl.gz").exists()
@@ -138,10 +138,24 @@ def _refuse_other_snapshots(record: Record) -> None:
     promised = [name for name in record.ended or {} if name.startswith("snapshots/")]
     for name in dict.fromkeys([*promised, *names]):
         record.tensors(name)
-        if record.ended is None and f"snapshots/{int(_unsealed(record.place, name)['step']):06d}.safetensors" != name:
-            raise corrupt(record.place, f"{name} holds the weights of another step")
         if record.ended is not None and name not in promised:
             raise corrupt(record.place, f"{name} is not in digest.json")
+    if record.ended is None:
+        _refuse_snapshots_of_others(record)
+
+
+def _refuse_snapshots_of_others(record: Record) -> None:
+    """A part-done run has no digest of its snapshots, but each says what it belongs to."""
+    there = (record.place / "rows.jsonl").exists()
+    lines = files.complete_lines(files.read(record.place, "rows.jsonl")) if there else []
+    before = states.digests_before(lines, record.snapshot_steps)
+    for step in record.snapshot_steps:
+        name = f"snapshots/{step:06d}.safetensors"
+        about = _unsealed(record.place, name)
+        if int(about["step"]) != step:
+            raise corrupt(record.place, f"{name} holds the weights of another step")
+        if step < len(lines):  # later ones are written again
+            states.refuse_stranger(record.place, name, about, states.family(record.spec), before[step])
 
 
 def _unsealed(place: Place, name: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from engram.records import files
 from engram.records.files import writing_to
 from engram.records.guard import refuse_links
 from engram.records.record import Record
-from engram.records.state import NAME, State
+from engram.records.state import NAME, State, family, refuse_stranger
 from engram.records.writer import write_spec
 from engram.specs.encode import build
 from engram.specs.events import Event
@@ -71,6 +71,7 @@ def _common_state(parent: Record, spec: Train) -> State | None:
     for state in sorted(states, key=lambda state: state.step, reverse=True):
         if _is_common(parent, spec, state):
             state.refuse_other_rows(parent.folder, _lines(parent, "rows.jsonl"))
+            refuse_stranger(parent.folder, f"the state of step {state.step}", {"of": state.of}, family(spec), "")
             return state
     return None
 

@@ -99,6 +99,7 @@ class Writer:
             self.state = State.read(self.folder)
         rows, timing = self._lines("rows.jsonl"), self._lines("timing.jsonl")
         self.state.refuse_other_rows(self.folder, rows)
+        states.refuse_stranger(self.folder, states.NAME, {"of": self.state.of}, states.family(self.spec), "")
         if states.digest_of_lines(timing) != self.state.timing:
             timing = []  # a clock is nice to have, never a reason to refuse: it starts again
         self._seconds_before = float(json.loads(timing[-1])["seconds"]) if timing else 0.0
@@ -152,7 +153,9 @@ class Writer:
         self._sums[name].update(line)
 
     def snapshot(self, step: int, weights: Weights, durable: bool = True) -> None:
-        self._put(f"snapshots/{step:06d}.safetensors", seal(weights, {"step": str(step)}), durable)
+        """The weights of the step whose row has just been written, with what they belong to."""
+        about = {"step": str(step), "rows": self._sums_before["rows"].hexdigest(), "of": states.family(self.spec)}
+        self._put(f"snapshots/{step:06d}.safetensors", seal(weights, about), durable)
 
     def show(self, step: int, weights: Weights) -> None:
         """The newest weights, for those who watch."""
@@ -181,7 +184,8 @@ class Writer:
     def _state(self, step: int, tensors: Weights, sums: dict[str, Any]) -> State:
         events = self.spec.events if isinstance(self.spec, Train) else ()
         happened = sum(event.step <= step for event in events)
-        return State(step, happened, sums["rows"].hexdigest(), sums["timing"].hexdigest(), tensors)
+        digests = sums["rows"].hexdigest(), sums["timing"].hexdigest()
+        return State(step, happened, *digests, tensors, states.family(self.spec))
 
     def _sync_lines(self) -> None:
         os.fsync(self._rows.fileno())
@@ -202,19 +206,20 @@ class Writer:
 
     def _digests(self) -> dict[str, str]:
         """Of Spec, rows, snapshots and code, once they are known to hold what was written to them."""
-        snapshots = [f"snapshots/{step:06d}.safetensors" for step in files.numbered(self.folder / "snapshots")]
+        snapshots = {step: f"snapshots/{step:06d}.safetensors" for step in files.numbered(self.folder / "snapshots")}
         sums = {name: files.sha256((self.folder / name).read_bytes()) for name in ("spec.json", "rows.jsonl")}
-        for name in snapshots:
-            content = (self.folder / name).read_bytes()
-            self._refuse_damaged(name, content)
-            sums[name] = files.sha256(content)
         if sums["rows.jsonl"] != self._sums["rows"].hexdigest():
             raise corrupt(self.folder, "rows.jsonl does not hold what was written to it")
+        before = states.digests_before(files.complete_lines((self.folder / "rows.jsonl").read_bytes()), snapshots)
+        for step, name in snapshots.items():
+            content = (self.folder / name).read_bytes()
+            self._refuse_damaged(name, content, before[step])
+            sums[name] = files.sha256(content)
         return sums | {f"code/{name}": files.sha256(content) for name, content in self.record.code.items()}
 
-    def _refuse_damaged(self, name: str, content: bytes) -> None:
+    def _refuse_damaged(self, name: str, content: bytes, rows: str) -> None:
         try:
-            unseal(content)
+            states.refuse_stranger(self.folder, name, unseal(content)[1], states.family(self.spec), rows)
         except Damaged as damage:
             raise corrupt(self.folder, f"{name} {damage}") from None
 

@@ -1,13 +1,14 @@
 # make birth   sets up .venv and watches an induction head being born
 # make page    builds the page of the lab from web/ (needs node)
 # make test    sets up everything that tests need, and runs them
+# make chaos   injects faults into real runs (FAULTS=300 SEED=7; ONLY=13 repeats one of them)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: birth test check setup ledger page page-check
+.PHONY: birth test chaos check setup ledger page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
@@ -15,6 +16,9 @@ setup: $(VENV)/.dev
 
 test: $(VENV)/.dev $(VENV)/.browser check page-check
 	@$(BIN)/python -m pytest -n auto --dist worksteal
+
+chaos: $(VENV)/.dev
+	@PYTHONPATH=src:tests $(BIN)/python -m chaos $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -13,6 +13,7 @@ from engram.experiments import find
 from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
 from engram.records import Record
+from engram.records.files import sha256, write_digest
 from engram.records.shelf import all_records
 from engram.runner.execute import execute
 from engram.show.report import report
@@ -115,9 +116,8 @@ def test_check_fails_on_tampered_records(home: Path, capsys: pytest.CaptureFixtu
     code, _, err = engram(capsys, "runs", "check", record.id)
     assert (code, "does not match the digest" in err) == (2, True)
     digest = json.loads((record.folder / "digest.json").read_text())  # a forger would mend the digest as well
-    from engram.records.files import sha256
-
-    (record.folder / "digest.json").write_text(json.dumps(digest | {"rows.jsonl": sha256(rows.read_bytes())}))
+    del digest["digest"]
+    write_digest(record.folder, digest | {"rows.jsonl": sha256(rows.read_bytes())})
     code, out, _ = engram(capsys, "runs", "check", record.id)
     assert (code, "differs at step 3, loss" in out) == (1, True)
     rows.write_bytes(honest)

@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from engram.learning import Moment
 from engram.models import Simplified
 from engram.records import Record
 from engram.records.fork import fork, steered
+from engram.records.state import State
 from engram.records.writer import Writer
 from engram.runner.execute import execute
 from engram.specs import Spec, Train
@@ -138,5 +140,28 @@ def test_a_state_of_another_model_is_refused(tiny: Tiny, tmp_path: Path) -> None
     other, mine = stopped(narrow, tmp_path / "other", 4), stopped(tiny(), tmp_path / "mine", 4)
     for name in ("state.safetensors", "rows.jsonl"):
         shutil.copy(other / name, mine / name)
+    with pytest.raises(EngramError, match=r"state.safetensors and rows.jsonl do not belong together"):
+        execute(tiny(), tmp_path / "mine")
+    unsaid = replace(State.read(other), of="")  # as older versions wrote it: then the shapes tell
+    (mine / "state.safetensors").write_bytes(unsaid.to_bytes())
     with pytest.raises(EngramError, match="which is none of the model's"):
         execute(tiny(), tmp_path / "mine")
+
+
+@pytest.mark.parametrize("name", ["snapshots/000000.safetensors", "snapshots/000002.safetensors"])
+def test_a_snapshot_of_another_run_is_not_sealed(tiny: Tiny, tmp_path: Path, name: str) -> None:
+    """Whole, with a valid digest and of the right shapes and step, but of another seed."""
+    other, mine = stopped(tiny(seed=1), tmp_path / "other", 4), stopped(tiny(), tmp_path / "mine", 4)
+    shutil.copy(other / name, mine / name)
+    with pytest.raises(EngramError, match=rf"{name} and rows.jsonl do not belong together"):
+        execute(tiny(), tmp_path / "mine")
+    assert not (mine / "digest.json").exists()
+
+
+def test_a_snapshot_that_was_lost_is_named_before_the_run_goes_on(tiny: Tiny, tmp_path: Path) -> None:
+    mine = stopped(tiny(), tmp_path / "mine", 4)
+    (mine / "snapshots" / "000001.safetensors").unlink()
+    rows = (mine / "rows.jsonl").read_bytes()
+    with pytest.raises(EngramError, match=r"snapshots/000001.safetensors is missing"):
+        execute(tiny(), tmp_path / "mine")
+    assert (mine / "rows.jsonl").read_bytes() == rows

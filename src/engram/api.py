@@ -25,10 +25,12 @@ from engram.facts.edit import FactEdit, edit
 from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
 from engram.records import Record
+from engram.records.audit import refuse_damaged
 from engram.records.compare import first_mismatch
 from engram.records.files import home, replace, writing_to
 from engram.records.places import named, named_own
-from engram.runner.execute import environment, fresh_rows, path_of
+from engram.records.state import NAME, State
+from engram.runner.execute import environment, fresh_rows, path_of, refuse_lost
 from engram.specs import Spec, Train
 from engram.specs.encode import digest_of
 from engram.specs.settings import all_with_settings, tells_apart
@@ -257,15 +259,16 @@ def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked
 
 
 def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
-    """A record against its digest and against a fresh run of its first steps.
+    """A record against its digests, with all that it holds, and against a fresh run of its first steps.
 
     To the byte where versions, machine and threads are those of the record; else to 0.1 %.
     """
     if steps < 1:
         raise EngramError(f"--steps: must be at least 1; got {steps}")
-    spec, sealed = record.spec, record.ended is not None  # reading them verifies the name and the digest
-    for step in record.snapshot_steps:
-        record.tensors(f"snapshots/{step:06d}.safetensors")
+    refuse_damaged(record)
+    spec, sealed = record.spec, record.ended is not None
+    if isinstance(spec, Train) and not sealed and (record.place / NAME).exists():
+        refuse_lost(record, spec, State.read(record.place).step)
     compared = min(steps, len(record.rows))
     then = record.env["sittings"][0]
     torch.set_num_threads(min(then["threads"], cores()))

@@ -93,7 +93,7 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
 
 @runs.command
 def check(record: str, *, steps: int = 20, trust: bool = False, json: bool = False) -> int:
-    """Verify a record: its digest, and its first steps against a fresh run. Exit code 1 if they differ.
+    """Verify a record: every file in it, and its first steps against a fresh run. Exit code 1 if they differ.
 
     Parameters
     ----------

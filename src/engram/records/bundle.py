@@ -10,7 +10,8 @@ import torch
 
 from engram.errors import EngramError
 from engram.records import files
-from engram.records.files import replace, write_json, writing_to
+from engram.records.files import replace, writing_to
+from engram.records.guard import refuse_links
 from engram.records.record import Record
 from engram.records.sealed import seal
 
@@ -27,20 +28,22 @@ def pack(record: Record, into: Path, weights: bool) -> Path:
     if weights and not record.snapshot_steps:
         raise EngramError(f"run {record.id} has no weights to pack; leave out --weights")
     target = into / record.id
+    refuse_links(target)
     sittings = [{name: value for name, value in s.items() if name != "pid"} for s in record.env["sittings"]]
     with writing_to(target):
         replace(target / "rows.jsonl.gz", gzip.compress(files.read(record.place, "rows.jsonl"), mtime=0))
         replace(target / "spec.json", files.read(record.place, "spec.json"))
-        for name, content in record.code.items():
-            replace(target / "code" / name, content)
         files.write_env(target, sittings)
         digest = {name: (record.ended or {})[name] for name in ("end", "spec.json", "rows.jsonl")}
+        for name, content in record.code.items():
+            replace(target / "code" / name, content)
+            digest[f"code/{name}"] = files.sha256(content)
         if weights:
             name = f"snapshots/{record.snapshot_steps[-1]:06d}.safetensors"
             half = {key: tensor.to(torch.float16) for key, tensor in record.tensors(name).items()}
             replace(target / name, seal(half, {}))
             digest[name] = files.sha256(seal(half, {}))
-        write_json(target / "digest.json", digest)
+        files.write_digest(target, digest)
     return target
 
 

@@ -10,7 +10,7 @@ states/              states that stay, of runs that may be forked (the lab)
 live.safetensors     trained weights of the newest step, while somebody watches in the lab
 events.jsonl         commands that reached the run in the lab; those that change numbers are in spec.json
 code/                the user's files whose classes the Spec names
-digest.json          written last: how the run ended and the SHA-256 of spec, rows and snapshots
+digest.json          written last: how the run ended and the SHA-256 of spec, rows, snapshots, code and itself
 lock                 held by the one process that writes
 
 Whatever a later file promises is on disk before that file is: data, their folder, the digest, its folder; then the
@@ -34,6 +34,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from engram.errors import EngramError
+from engram.plain import create, open_plain, read_plain
 
 Row = dict[str, Any]
 COMMITTED = Path(str(files("engram"))) / "data" / "records"
@@ -42,6 +43,7 @@ Place = Path | zipfile.Path  # the folder of a record, on disk or in a bundle
 AnyPlace = TypeVar("AnyPlace", bound=Path | zipfile.Path)
 AT_A_TIME = 1 << 18  # bytes of a long file
 MOST_BYTES, MOST_JSON = 2 << 30, 16 << 20  # of a file of a record, unpacked; of Spec, environment and digest
+MOST_LINE, MOST_ROWS = 4 << 20, 10_000_000  # bytes of a row; rows of a record
 
 
 def home() -> Path:
@@ -65,7 +67,7 @@ def pieces(folder: Place, name: str) -> Iterator[bytes]:
     if not isinstance(path, Path) or (folder / f"{name}.gz").exists() or not _can_be_streamed(path):
         yield read(folder, name)
         return
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         while piece := file.read(1 << 20):
             yield piece
 
@@ -82,15 +84,12 @@ def _can_be_streamed(path: Path) -> bool:
 def contents(path: Place) -> bytes:
     """What a plain file holds, on disk or in a zip; no link is followed, and no pipe or device opened."""
     if isinstance(path, Path):
-        about = path.lstat()
-        if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is not a plain file")
-        size = about.st_size
-    else:
-        size = path.root.getinfo(path.at).file_size
+        return read_plain(path, MOST_BYTES)
+    size = path.root.getinfo(path.at).file_size
     if size > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES >> 20} MB")
-    return path.read_bytes()
+    with path.open("rb") as file:
+        return file.read(size + 1)  # no more is unpacked than it claims to be; at the end its checksum is compared
 
 
 def gunzip(content: bytes) -> bytes:
@@ -125,7 +124,7 @@ def replace(path: Path, content: bytes, durable: bool = True) -> None:
     make_folder(path.parent)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        with create(part) as file:
             file.write(content)
             file.flush()
             if durable:
@@ -165,11 +164,17 @@ def write_json(path: Path, data: Any) -> None:
 def write_env(folder: Path, sittings: list[dict[str, Any]], timing: str | None = None) -> None:
     """With its own digest, since a resumed run computes as its first sitting says; at the end also that of timing."""
     about = {"sittings": sittings} | ({} if timing is None else {"timing.jsonl": timing})
-    write_json(folder / "env.json", about | {"digest": digest_of_env(about)})
+    write_json(folder / "env.json", about | {"digest": digest_of(about)})
 
 
-def digest_of_env(env: dict[str, Any]) -> str:
-    about = {name: value for name, value in env.items() if name != "digest"}
+def write_digest(folder: Path, digest: dict[str, Any]) -> None:
+    """With its own digest, too: a damaged digest is not taken for damaged rows."""
+    write_json(folder / "digest.json", digest | {"digest": digest_of(digest)})
+
+
+def digest_of(data: dict[str, Any]) -> str:
+    """Of all that a JSON object says but for its own digest."""
+    about = {name: value for name, value in data.items() if name != "digest"}
     return sha256(json.dumps(about, sort_keys=True).encode())
 
 
@@ -191,10 +196,10 @@ def complete_lines(content: bytes) -> list[bytes]:
 
 def new_lines(path: Path, start: int) -> tuple[list[bytes], int]:
     """Some whole lines of a file that is being written, from byte `start` on, and where the next look begins."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         begin = file.seek(min(start, file.seek(0, os.SEEK_END)))  # it may have been cut back
         content = file.read(AT_A_TIME)
-        while len(content) % AT_A_TIME == 0 and b"\n" not in content and (more := file.read(AT_A_TIME)):
+        while b"\n" not in content and len(content) <= MOST_LINE and (more := file.read(AT_A_TIME)):
             content += more  # a line that is longer
         lines = complete_lines(content)
     return lines, begin + size_of(lines)
@@ -203,16 +208,6 @@ def new_lines(path: Path, start: int) -> tuple[list[bytes], int]:
 def size_of(lines: list[bytes]) -> int:
     """How many bytes whole lines take in their file."""
     return sum(len(line) + 1 for line in lines)
-
-
-def parse_rows(folder: Place, lines: list[bytes]) -> list[Row]:
-    try:
-        rows = [json.loads(line) for line in lines]
-        if not all(isinstance(row, dict) and "step" in row for row in rows):
-            raise ValueError
-        return rows
-    except (ValueError, RecursionError):
-        raise corrupt(folder, "rows.jsonl has an unreadable line") from None
 
 
 def numbered(folder: AnyPlace) -> dict[int, AnyPlace]:
@@ -232,15 +227,15 @@ def sha256(content: bytes) -> str:
 
 def is_held(lock: Path, patience: float = 0.0) -> bool:
     """Whether a process holds a lock. Who asks holds it for a moment, too: with patience it is asked once more."""
-    if not lock.exists():
-        return False
     try:
+        with open_plain(lock):  # who holds a lock holds a plain file: nothing else is touched
+            pass
         with FileLock(lock, timeout=patience, poll_interval=patience):
             return False
     except Timeout:
         return True
     except OSError:
-        return False  # not ours to open, so we cannot know
+        return False  # there is none, or it is not ours to open, so we cannot know
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engram.errors import EngramError
 from engram.models import Model, Weights
+from engram.plain import open_plain
 from engram.records.files import LIVE, Row, corrupt, new_lines
 from engram.records.record import Record
 from engram.records.sealed import unseal
@@ -52,12 +53,16 @@ class Follower:
         if not path.exists():
             return
         start = self._read if path.stat().st_size >= self._read else 0
-        while True:
-            lines, self._read = new_lines(path, start)
-            if not lines:
-                return
+        while lines := self._new_lines(path, start):
             yield from self._add(lines)
             start = self._read
+
+    def _new_lines(self, path: Path, start: int) -> list[bytes]:
+        try:
+            lines, self._read = new_lines(path, start)
+        except OSError as error:
+            raise corrupt(self.folder, f"rows.jsonl is missing or unreadable ({error.strerror})") from None
+        return lines
 
     def _add(self, lines: list[bytes]) -> list[Row]:
         try:
@@ -70,7 +75,7 @@ class Follower:
         """Which weights there are now; those of a file that is still the same are kept."""
         self.stored = self.record.snapshot_steps
         try:
-            with (self.folder / LIVE).open("rb") as file:  # one look: the file may be replaced at any moment
+            with open_plain(self.folder / LIVE) as file:  # one look: the file may be replaced at any moment
                 about = os.fstat(file.fileno())
                 this = (about.st_ino, about.st_mtime_ns, about.st_size)
                 if this != self._live_file:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from engram.records import files
 from engram.records.files import writing_to
+from engram.records.guard import refuse_links
 from engram.records.record import Record
-from engram.records.state import NAME, State
+from engram.records.state import NAME, State, family, refuse_stranger
 from engram.records.writer import write_spec
 from engram.specs.encode import build
 from engram.specs.events import Event
@@ -29,6 +30,8 @@ def fork(parent: Record, spec: Train) -> Path:
     A fork that was begun before is left as it is. Without a common state the run starts again, with the same rows.
     """
     target = parent.folder.parent / run_id(spec)
+    for folder in (parent.folder, target):
+        refuse_links(folder)
     if target.exists():
         return target
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -68,6 +71,7 @@ def _common_state(parent: Record, spec: Train) -> State | None:
     for state in sorted(states, key=lambda state: state.step, reverse=True):
         if _is_common(parent, spec, state):
             state.refuse_other_rows(parent.folder, _lines(parent, "rows.jsonl"))
+            refuse_stranger(parent.folder, f"the state of step {state.step}", {"of": state.of}, family(spec), "")
             return state
     return None
 
@@ -96,6 +100,7 @@ def _parting(spec: Train, other: Train) -> tuple[int, int]:
 
 
 def _link(file: Path, to: Path) -> None:
+    """Two runs may share a file of weights, since such files are replaced and never written in place."""
     to.parent.mkdir(exist_ok=True)
     try:
         os.link(file, to)

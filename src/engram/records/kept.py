@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engram.errors import EngramError, did_you_mean
-from engram.records import files, plain, trust
+from engram.records import files, stored_spec, trust
 from engram.records.files import Place, Row, corrupt
 from engram.records.table import Table, Unfit, lines_in, texts_in
 
@@ -42,21 +42,21 @@ class Kept:
     def kind(self) -> str:
         """Train, Check or Search."""
         try:
-            return plain.kind_of(self.spec_json)
+            return stored_spec.kind_of(self.spec_json)
         except EngramError as error:
             raise corrupt(self.place, str(error)) from None
 
     @property
     def code(self) -> dict[str, bytes]:
         """The user's files whose classes the Spec names; none is run by reading it."""
-        named = plain.own_files(self.spec_json)
+        named = stored_spec.own_files(self.spec_json)
         there = {file.name for file in files.inside(self.place / "code")}
         return {name: files.read(self.place / "code", name) for name in sorted(there.intersection(named))}
 
     @property
     def is_plain(self) -> bool:
         """Whether only classes of Engram itself occur in the Spec."""
-        return not plain.own_files(self.spec_json)
+        return not stored_spec.own_files(self.spec_json)
 
     @property
     def may_run(self) -> bool:
@@ -94,7 +94,7 @@ class Kept:
         env = files.read_json(self.place, "env.json", "sittings")
         if not (isinstance(env["sittings"], list) and env["sittings"] and "threads" in env["sittings"][0]):
             raise corrupt(self.place, "env.json is unreadable")
-        if env.get("digest", files.digest_of_env(env)) != files.digest_of_env(env):
+        if env.get("digest", files.digest_of(env)) != files.digest_of(env):
             raise corrupt(self.place, "env.json does not match its own digest: it was changed")
         return env
 

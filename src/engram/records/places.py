@@ -8,8 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from engram.errors import EngramError, did_you_mean
+from engram.plain import open_plain
 from engram.records.files import COMMITTED, Place
 
+MOST_ENTRIES, MOST_UNPACKED = 100_000, 8 << 30  # files in a bundle, and bytes of all of them together
 MARKS = ("spec.json", "lock")  # a run that was killed at its very beginning has the lock only
 
 
@@ -56,13 +58,31 @@ def opened(path: Path) -> zipfile.Path:
     try:
         return _opened(path, about.st_mtime_ns, about.st_size)
     except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
-        raise EngramError(f"{path.name} cannot be read as a zip ({error}); restore the file") from None
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise EngramError(f"{path.name} cannot be read as a zip ({why}); restore the file") from None
 
 
 @lru_cache(maxsize=256)
 def _opened(path: Path, changed: int, size: int) -> zipfile.Path:
-    """Kept open, as long as it is the same file."""
-    return zipfile.Path(zipfile.ZipFile(path))
+    """Kept open, as long as it is the same file. A link to a bundle may be read: somebody put it into the home."""
+    open_plain(path, follow=True).close()  # refuses what is no file, which would make us wait
+    archive = zipfile.ZipFile(path)
+    _refuse_odd(archive.infolist())
+    return zipfile.Path(archive)
+
+
+def _refuse_odd(entries: list[zipfile.ZipInfo]) -> None:
+    """Nothing is unpacked to disk; but who does so with another program shall not be surprised either."""
+    if len(entries) > MOST_ENTRIES:
+        raise ValueError(f"it has more than {MOST_ENTRIES} files")
+    if sum(entry.file_size for entry in entries) > MOST_UNPACKED:
+        raise ValueError(f"unpacked it has more than {MOST_UNPACKED >> 20} MB")
+    names = [entry.orig_filename for entry in entries]
+    odd = [name for name in names if name.startswith("/") or "\\" in name or ".." in name.split("/")]
+    if odd:
+        raise ValueError(f"the name {odd[0]!r} in it leads out of it")
+    if len(set(names)) < len(names):
+        raise ValueError("it has a name twice")
 
 
 def find_place(name: str, home: Path) -> Place:

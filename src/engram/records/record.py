@@ -12,7 +12,7 @@ from engram.errors import EngramError
 from engram.memory.stored import Stored
 from engram.models import Model, Weights
 from engram.models.memories import memories_of
-from engram.records import files, plain
+from engram.records import files, stored_spec
 from engram.records.files import corrupt
 from engram.records.kept import Kept
 from engram.records.sealed import Damaged, load, unseal
@@ -20,6 +20,7 @@ from engram.records.trust import refuse_untrusted
 from engram.records.weights import initial_weights, model_at
 from engram.specs.encode import decode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
+from engram.tasks.corpus import as_a_record_says
 from engram.values import Value, class_named
 
 Kind = TypeVar("Kind", Train, Check, Search)
@@ -48,7 +49,8 @@ class Record(Kept):
         code = self.code  # read once: what is asked about is what runs
         refuse_untrusted(self.id, code)
         try:
-            spec = decode(self.spec_json, code)
+            with as_a_record_says():
+                spec = decode(self.spec_json, code)
         except EngramError as error:
             raise EngramError(f"record {self.id}: spec.json: {error}") from None
         except Exception as error:  # whatever odd data may lead to
@@ -86,7 +88,7 @@ class Record(Kept):
     @cached_property
     def stale(self) -> bool:
         """Whether a class of the Spec has been revised since: the same Spec would give other numbers now."""
-        ours = [found for found in plain.classes(self.spec_json) if "file" not in found]
+        ours = [found for found in stored_spec.classes(self.spec_json) if "file" not in found]
         return any(found.get("revision") != self._revision(found["class"]) for found in ours)
 
     def _revision(self, name: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from engram.native.rows import read_rows
+from engram.records import files
 from engram.records.files import Row
 
 PIECE = 1 << 16  # bytes of rows that Python parses at a time: larger pieces are slower
@@ -67,6 +68,8 @@ class Table:
 
     def add(self, lines: Sequence[bytes]) -> list[Row]:
         """The next rows, each of which must say that it is the next."""
+        if self.length + len(lines) > files.MOST_ROWS:
+            raise Unfit(f"rows.jsonl has more than {files.MOST_ROWS} rows")
         rows = _parsed(lines)
         for step, row in enumerate(rows, self.length):
             if row["step"] != step:
@@ -87,7 +90,7 @@ class Table:
     def _add_fast(self, text: bytes) -> bool:
         """Whether all lines are plain rows of numbers; if not, nothing is added."""
         found = read_rows(text, self.length, list(self.columns))
-        if found is None:
+        if found is None or self.length + found.rows > files.MOST_ROWS:
             return False
         for k, name in enumerate(found.names):
             own = found.column == k
@@ -131,6 +134,8 @@ def texts_in(content: Iterable[bytes]) -> Iterator[bytes]:
         if end:
             yield rest + piece[:end]
         rest = piece[end:] if end else rest + piece
+        if len(rest) > files.MOST_LINE:
+            raise Unfit(f"rows.jsonl has a line of more than {files.MOST_LINE >> 20} MB")
 
 
 def lines_in(content: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -145,6 +150,8 @@ def lines_in(content: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 def _parsed(lines: Sequence[bytes]) -> list[Row]:
     """All at once, which is faster than line by line."""
+    if any(len(line) > files.MOST_LINE for line in lines):
+        raise Unfit(f"rows.jsonl has a line of more than {files.MOST_LINE >> 20} MB")
     try:
         rows = json.loads(b"[" + b",".join(lines) + b"]")
     except (ValueError, RecursionError):

@@ -12,9 +12,11 @@ from filelock import FileLock, Timeout
 
 from engram.errors import EngramError
 from engram.models import Weights
+from engram.plain import open_to_append
 from engram.records import files
 from engram.records import state as states
 from engram.records.files import Row, corrupt, writing_to
+from engram.records.guard import refuse_link, refuse_links
 from engram.records.record import Record
 from engram.records.sealed import Damaged, seal, unseal
 from engram.records.state import State
@@ -27,6 +29,7 @@ SECONDS_BETWEEN_STATES = 20.0
 
 def write_spec(spec: Spec, folder: Path) -> None:
     """The first files of a run: what it is."""
+    refuse_links(folder)
     own = user_code(spec)
     trust_own(own.values())
     for name, content in own.items():
@@ -37,8 +40,10 @@ def write_spec(spec: Spec, folder: Path) -> None:
 def note(folder: Path, step: int, order: dict[str, Any]) -> None:
     """A command that reached the run in the lab, with the step at which it took effect."""
     about = {"step": step} | {key: order[key] for key in ("op", "kind", "fields", "value") if key in order}
-    with suppress(OSError), (folder / "events.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(about) + "\n")
+    with suppress(EngramError, OSError):  # what is wrong with the folder is told when the run is written to
+        refuse_link(folder)
+        with open_to_append(folder / "events.jsonl") as file:
+            file.write(json.dumps(about).encode() + b"\n")
 
 
 class Writer:
@@ -54,6 +59,7 @@ class Writer:
 
     def __enter__(self) -> "Writer":
         with writing_to(self.folder):
+            refuse_links(self.folder)
             files.make_folder(self.folder)
             self._lock = FileLock(self.folder / "lock", timeout=1, poll_interval=0.01)  # a look holds it briefly
             self._take_lock()
@@ -96,6 +102,7 @@ class Writer:
             self.state = State.read(self.folder)
         rows, timing = self._lines("rows.jsonl"), self._lines("timing.jsonl")
         self.state.refuse_other_rows(self.folder, rows)
+        states.refuse_stranger(self.folder, states.NAME, {"of": self.state.of}, states.family(self.spec), "")
         if states.digest_of_lines(timing) != self.state.timing:
             timing = []  # a clock is nice to have, never a reason to refuse: it starts again
         self._seconds_before = float(json.loads(timing[-1])["seconds"]) if timing else 0.0
@@ -117,10 +124,9 @@ class Writer:
         return files.complete_lines(path.read_bytes())[: self.state.step] if path.exists() else []
 
     def _cut_to(self, name: str, lines: list[bytes]) -> Any:
-        path = self.folder / name
-        with path.open("ab") as file:
-            file.truncate(files.size_of(lines))
-        return path.open("ab")
+        file = open_to_append(self.folder / name)
+        file.truncate(files.size_of(lines))
+        return file
 
     def _write_env(self) -> None:
         """One entry for each sitting: a resumed run may have seen several machines; one that only paused has not."""
@@ -142,12 +148,17 @@ class Writer:
 
     def _write_line(self, name: str, file: Any, row: Row) -> None:
         line = files.line_of(row)
+        if len(line) > files.MOST_LINE or row["step"] >= files.MOST_ROWS:  # it could not be read back
+            most = f"{files.MOST_ROWS} rows of {files.MOST_LINE >> 20} MB each"
+            raise EngramError(f"run {self.folder.name}: a record holds at most {most}; measure less, or less often")
         file.write(line)
         file.flush()
         self._sums[name].update(line)
 
     def snapshot(self, step: int, weights: Weights, durable: bool = True) -> None:
-        self._put(f"snapshots/{step:06d}.safetensors", seal(weights, {"step": str(step)}), durable)
+        """The weights of the step whose row has just been written, with what they belong to."""
+        about = {"step": str(step), "rows": self._sums_before["rows"].hexdigest(), "of": states.family(self.spec)}
+        self._put(f"snapshots/{step:06d}.safetensors", seal(weights, about), durable)
 
     def show(self, step: int, weights: Weights) -> None:
         """The newest weights, for those who watch."""
@@ -176,7 +187,8 @@ class Writer:
     def _state(self, step: int, tensors: Weights, sums: dict[str, Any]) -> State:
         events = self.spec.events if isinstance(self.spec, Train) else ()
         happened = sum(event.step <= step for event in events)
-        return State(step, happened, sums["rows"].hexdigest(), sums["timing"].hexdigest(), tensors)
+        digests = sums["rows"].hexdigest(), sums["timing"].hexdigest()
+        return State(step, happened, *digests, tensors, states.family(self.spec))
 
     def _sync_lines(self) -> None:
         os.fsync(self._rows.fileno())
@@ -191,25 +203,26 @@ class Writer:
                     files.sync(path)
             files.sync(self.folder)
             files.write_env(self.folder, self._sittings, self._sums["timing"].hexdigest())
-            files.write_json(self.folder / "digest.json", {"end": how} | self._digests())
+            files.write_digest(self.folder, {"end": how} | self._digests())
             (self.folder / states.NAME).unlink(missing_ok=True)
             (self.folder / files.LIVE).unlink(missing_ok=True)
 
     def _digests(self) -> dict[str, str]:
-        """Of Spec, rows and snapshots, once they are known to hold what was written to them."""
-        snapshots = [f"snapshots/{step:06d}.safetensors" for step in files.numbered(self.folder / "snapshots")]
+        """Of Spec, rows, snapshots and code, once they are known to hold what was written to them."""
+        snapshots = {step: f"snapshots/{step:06d}.safetensors" for step in files.numbered(self.folder / "snapshots")}
         sums = {name: files.sha256((self.folder / name).read_bytes()) for name in ("spec.json", "rows.jsonl")}
-        for name in snapshots:
-            content = (self.folder / name).read_bytes()
-            self._refuse_damaged(name, content)
-            sums[name] = files.sha256(content)
         if sums["rows.jsonl"] != self._sums["rows"].hexdigest():
             raise corrupt(self.folder, "rows.jsonl does not hold what was written to it")
-        return sums
+        before = states.digests_before(files.complete_lines((self.folder / "rows.jsonl").read_bytes()), snapshots)
+        for step, name in snapshots.items():
+            content = (self.folder / name).read_bytes()
+            self._refuse_damaged(name, content, before[step])
+            sums[name] = files.sha256(content)
+        return sums | {f"code/{name}": files.sha256(content) for name, content in self.record.code.items()}
 
-    def _refuse_damaged(self, name: str, content: bytes) -> None:
+    def _refuse_damaged(self, name: str, content: bytes, rows: str) -> None:
         try:
-            unseal(content)
+            states.refuse_stranger(self.folder, name, unseal(content)[1], states.family(self.spec), rows)
         except Damaged as damage:
             raise corrupt(self.folder, f"{name} {damage}") from None
 

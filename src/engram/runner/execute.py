@@ -15,7 +15,7 @@ from engram.errors import EngramError, Interrupted
 from engram.learning import Diverged, Moment, choose_path
 from engram.learning.bisection import bisection
 from engram.records import Record
-from engram.records.files import Row
+from engram.records.files import Row, corrupt
 from engram.records.writer import Writer
 from engram.runner.training import measured_steps
 from engram.specs import Check, Search, Spec, Train
@@ -95,6 +95,7 @@ def fresh_rows(spec: Spec, path: str) -> Iterator[Row]:
 
 def _train(spec: Train, writer: Writer, device: str, path: str, on_row: OnRow, stop: Stop, on_moment: OnMoment) -> None:
     snapshots = _snapshots(spec)
+    refuse_lost(Record(writer.folder), spec, writer.state.step)
     try:
         for moment, row in measured_steps(spec, device, path, writer.state, Record(writer.folder).snapshot):
             if stop():
@@ -109,6 +110,13 @@ def _train(spec: Train, writer: Writer, device: str, path: str, on_row: OnRow, s
     except Diverged as error:
         writer.end(str(error))
         raise EngramError(f"run {writer.record.id}: {error}") from None
+
+
+def refuse_lost(record: Record, spec: Train, before: int) -> None:
+    """Weights from before the state do not come again: what was lost is said now, not after hours."""
+    lost = [step for step in sorted(_snapshots(spec)) if step < before and step not in record.snapshot_steps]
+    if lost:
+        raise corrupt(record.place, f"snapshots/{lost[0]:06d}.safetensors is missing")
 
 
 def _snapshots(spec: Train) -> set[int]:

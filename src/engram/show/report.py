@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from engram.claims.readings import capacity
-from engram.records import Record, plain
+from engram.records import Record, stored_spec
 from engram.show.gallery import Picture
 from engram.show.html import document, table, text_of
 from engram.show.progress import birth_summary
@@ -28,7 +28,7 @@ def _run(record: Record, pictures: Sequence[Picture]) -> str:
         parts += [_births(record), *map(_image, pictures), _last_look(record)]
     else:
         parts.append(f"<section>{_table(record.head(50))}</section>")
-    spec = dict(plain.fields(record.spec_json))
+    spec = dict(stored_spec.fields(record.spec_json))
     return "".join([*parts, _details("Spec", spec), _details("Environment", record.env)])
 
 
@@ -55,7 +55,7 @@ def _last_look(record: Record) -> str:
 
 def _state(record: Record) -> str:
     rows = len(record.table)
-    planned = dict(plain.fields(record.spec_json)).get("plan.steps")
+    planned = dict(stored_spec.fields(record.spec_json)).get("plan.steps")
     steps = f"{max(0, rows - 1)} of {planned} steps" if record.kind == "Train" else f"{rows} rows"
     if record.kind == "Search" and record.finished and record.may_run:
         found = f"{'Needs d' if record.search.rises else 'Stores n'} = {number(capacity(record))}"

@@ -33,6 +33,7 @@ from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.specs.encode import in_files, user_code
 from engram.specs.settings import Ask, Offer, form, setting, with_settings
+from engram.tasks.corpus import unread
 from engram.values import Value, generator
 
 if TYPE_CHECKING:
@@ -163,7 +164,8 @@ class Truncate(OfMatrix, name="learning.events.Truncate"):
 
     def refuse(self, now: "Train", silent: frozenset[Head]) -> None:
         super().refuse(now, silent)
-        if now.model.init(now.task.N, now.task.T, now.seed)[self.matrix].ndim < 2:
+        N = 2 if unread(now.task) else now.task.N  # it does not matter how many
+        if now.model.init(N, now.task.T, now.seed)[self.matrix].ndim < 2:
             raise ValueError(f"matrix: {self.matrix} is a vector; it has no rank")
 
 
@@ -256,7 +258,7 @@ class Change(Event, name="learning.events.Change"):
         if not self.field.startswith(CHANGEABLE) or self.field.startswith(FIXED):
             raise ValueError(f"field: {self.field} cannot change on the way; allowed: {', '.join(CHANGEABLE)}")
         after = self.steer(now)
-        if (after.task.N, after.task.T) != (now.task.N, now.task.T):
+        if after.task.T != now.task.T or not (unread(now.task) or after.task.N == now.task.N):
             raise ValueError(f"{self.field}: the vocabulary and the length of sequences must stay as they are")
         if type(after.plan.optimiser) is not type(now.plan.optimiser):
             raise ValueError(f"{self.field}: the optimiser must stay the same")

@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Float, Int, UInt32
 from pydantic import Field, field_validator, model_validator
 
+from engram.errors import EngramError
 from engram.native import call, kernel
 from engram.tasks.batch import Batch
-from engram.tasks.corpus import Corpus, Sampler, TextFile, conditional, corpus_of, random_bits, visible
+from engram.tasks.corpus import Corpus, Sampler, TextFile, conditional, corpus_of, random_bits, unread, visible
 from engram.values import Value, generator
 
 Walk = tuple[Int[np.ndarray, "B T1"], Int[np.ndarray, "B T"]]
@@ -54,19 +55,31 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
     def _triggers_fit(self) -> "Bigram":
         if self.offset and self.triggers == "random":
             raise ValueError("offset: random triggers have no rank offset; set triggers='fixed', or offset=0")
-        if self.offset + self.K > self.N:
-            given = f"K={self.K}" + (f" with offset={self.offset}" if self.offset else "")
-            raise ValueError(f"K: {given} needs more than the {self.N} tokens of the vocabulary; lower it")
+        wrong = None if unread(self) else self._too_many(corpus_of(self.corpus))
+        if wrong is not None:
+            raise ValueError(f"K: {wrong}")
         return self
+
+    def _too_many(self, table: Corpus) -> str | None:
+        """What is wrong if there are more triggers than letters."""
+        if self.offset + self.K <= len(table.alphabet):
+            return None
+        given = f"K={self.K}" + (f" with offset={self.offset}" if self.offset else "")
+        return f"{given} needs more than the {len(table.alphabet)} tokens of the vocabulary; lower it"
 
     @property
     def table(self) -> Corpus:
         """π_u and π_b of the corpus, and its alphabet."""
-        return corpus_of(self.corpus)
+        table = corpus_of(self.corpus)
+        wrong = self._too_many(table)  # a task that a record holds is made before its text is read
+        if wrong is not None:
+            raise EngramError(f"task.K: {wrong}")
+        return table
 
     @property
     def N(self) -> int:
-        return len(self.table.alphabet)
+        """How many letters there are; none, as long as the text of a record need not be read."""
+        return 0 if unread(self) else len(self.table.alphabet)
 
     @property
     def groups(self) -> tuple[str, ...]:

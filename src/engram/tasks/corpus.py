@@ -4,6 +4,9 @@ import csv
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -11,17 +14,24 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt32
-from pydantic import model_validator
 
 from engram.errors import EngramError
+from engram.plain import read_plain
 from engram.values import Value
 
 VISIBLE = {"\n": "⏎", " ": "␣", "\t": "⇥"}
 LARGEST_ALPHABET = 4096  # N×N tables: 128 MB each at this size
+MOST_TEXT = 256 << 20  # bytes of a text
+_read_here: set["TextFile"] = set()  # texts that this process has read
+_of_a_record: ContextVar[bool] = ContextVar("of_a_record", default=False)
 
 
 class TextFile(Value, name="tasks.corpus.TextFile"):
-    """A user's own text. Its SHA-256 is its identity; the path only says where it was."""
+    """A user's own text. Its SHA-256 is its identity; the path only says where it was.
+
+    One that a record names is not read before its letters are needed: whoever only lists or shows a record of
+    somebody else opens no file that the record points at.
+    """
 
     unhashed = frozenset({"path"})
     path: str
@@ -29,26 +39,47 @@ class TextFile(Value, name="tasks.corpus.TextFile"):
 
     @classmethod
     def at(cls, path: str) -> "TextFile":
-        return cls(path=str(Path(path).resolve()), sha256=hashlib.sha256(_read(path)).hexdigest())
+        """The text that a user names himself: a link may lead to it. It is read now, so that he is told at once."""
+        if _of_a_record.get():
+            raise EngramError(f"task.corpus: a record names a text by its path and its SHA-256; got {path!r}")
+        found = cls(path=str(Path(path).resolve()), sha256=hashlib.sha256(_read(path)).hexdigest())
+        corpus_of(found)
+        return found
 
-    @model_validator(mode="after")
-    def _unchanged(self) -> "TextFile":
-        found = hashlib.sha256(_read(self.path)).hexdigest()
-        if found != self.sha256:
+    def text(self) -> str:
+        content = _read(self.path)
+        if hashlib.sha256(content).hexdigest() != self.sha256:  # what it is now is nobody's business
             raise EngramError(
-                f"corpus {self.path} changed: its SHA-256 was {self.sha256[:12]}… and is now {found[:12]}…; "
-                "restore the file, or start a new run"
+                f"corpus {self.path} changed: its SHA-256 was {self.sha256[:12]}…; restore the file, or start a new run"
             )
-        return self
+        try:
+            return content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise EngramError(f"task.corpus: {self.path} is not UTF-8 text; convert it first") from None
 
 
 def _read(path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise EngramError(
-            f"task.corpus: cannot read {path!r} ({error.strerror}); give a text file, or 'shakespeare'"
-        ) from None
+        return read_plain(Path(path), MOST_TEXT, follow=True)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise EngramError(f"task.corpus: cannot read {path!r} ({why}); give a text file, or 'shakespeare'") from None
+
+
+@contextmanager
+def as_a_record_says() -> Iterator[None]:
+    """Here no text is read: a record that somebody looks at is not a user who names a file of his."""
+    before = _of_a_record.set(True)
+    try:
+        yield
+    finally:
+        _of_a_record.reset(before)
+
+
+def unread(task: object) -> bool:
+    """Whether a record is only looked at, and the letters of its task are in a text that has not been read here."""
+    source = getattr(task, "corpus", None)
+    return _of_a_record.get() and isinstance(source, TextFile) and source not in _read_here
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +113,7 @@ def conditional(counts: np.ndarray, unigram: np.ndarray) -> Float[np.ndarray, "N
 
 def corpus_of(source: str | TextFile) -> Corpus:
     if isinstance(source, TextFile):
-        return _from_text(source.path, source.sha256)
+        return _from_text(source)  # type: ignore[arg-type]  # frozen, so it has a hash
     return _shakespeare()
 
 
@@ -97,16 +128,13 @@ def _shakespeare() -> Corpus:
 
 
 @lru_cache(maxsize=4)
-def _from_text(path: str, sha256: str) -> Corpus:
-    try:
-        text = _read(path).decode("utf-8")
-    except UnicodeDecodeError:
-        raise EngramError(f"task.corpus: {path} is not UTF-8 text; convert it first") from None
+def _from_text(source: TextFile) -> Corpus:
+    text = source.text()
     alphabet = "".join(sorted(set(text)))
     if not 2 <= len(alphabet) <= LARGEST_ALPHABET:
         found = {0: "is empty", 1: "has only one letter"}.get(len(alphabet), f"has {len(alphabet)} characters")
         raise EngramError(
-            f"task.corpus: {path} {found}; a text must have 2 to {LARGEST_ALPHABET} different characters; "
+            f"task.corpus: {source.path} {found}; a text must have 2 to {LARGEST_ALPHABET} different characters; "
             "give another text file, or 'shakespeare'"
         )
     index = {character: i for i, character in enumerate(alphabet)}
@@ -114,6 +142,7 @@ def _from_text(path: str, sha256: str) -> Corpus:
     counts = np.zeros((len(alphabet), len(alphabet)), dtype=np.int64)
     np.add.at(counts, (ids[:-1], ids[1:]), 1)
     occurrences = Counter(text)
+    _read_here.add(source)
     return _normalised(alphabet, np.array([occurrences[character] for character in alphabet]), counts)
 
 

@@ -4,6 +4,7 @@ Answer sets of different relations are disjoint. The answers of relation r come 
 """
 
 import csv
+import io
 from abc import abstractmethod
 from collections.abc import Iterable
 from functools import lru_cache
@@ -16,6 +17,7 @@ from jaxtyping import Float, Int
 from pydantic import Field, ValidationError, model_validator
 
 from engram.errors import EngramError
+from engram.plain import read_plain
 from engram.tasks.batch import Batch
 from engram.tasks.book import MISSING, Bags, Book
 from engram.values import Value, generator
@@ -24,6 +26,7 @@ Count = Annotated[int, Field(ge=1, le=2**16)]
 Power = Annotated[float, Field(ge=0, le=8)]
 Fact = tuple[str, str, str]
 COLUMNS = ("subject", "relation", "answer")
+MOST_TABLE = 64 << 20  # bytes of a CSV file
 
 
 class FactTask(Value):
@@ -209,7 +212,8 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
 
 def _rows(path: Path) -> Iterable[Fact]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        text = read_plain(path, MOST_TABLE, follow=True).decode("utf-8-sig")  # the user named it: it may be a link
+        with io.StringIO(text, newline="") as file:
             reader = csv.DictReader(file, skipinitialspace=True)
             missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
             if missing:
@@ -219,4 +223,7 @@ def _rows(path: Path) -> Iterable[Fact]:
                     raise EngramError(f"{path}, line {reader.line_num}: three values are needed: {', '.join(COLUMNS)}")
                 yield line["subject"].strip(), line["relation"].strip(), line["answer"].strip()
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise EngramError(f"{path}: cannot be read as CSV ({error})") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise EngramError(
+            f"{path}: cannot be read as CSV ({why}); give a text file with {', '.join(COLUMNS)}"
+        ) from None

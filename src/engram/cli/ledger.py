@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from engram.cli.output import answer, console, near, say, watched
+from engram.cli.output import answer, console, near, say, tell, watched
 from engram.errors import EngramError
 
 Words = tuple[str, ...]
@@ -82,11 +82,11 @@ def ledger(
         command = " ".join(["engram ledger", *names, "--html FILE", *(["--committed"] if only else [])])
         records = "the committed records" if only else "local and committed records"
         path = write_ledger(html.resolve(), claims, records, command)
-        answer({"ledger": str(path)}) if json else print(f"ledger  {near(path)}")
+        answer({"ledger": str(path)}) if json else tell(f"ledger  {near(path)}")
     else:
         from engram.show.ledger_markdown import markdown as as_markdown
 
-        print(as_markdown(claims), end="")
+        tell(*as_markdown(claims).removesuffix("\n").split("\n"))
 
 
 def _entries(names: Words, index: Any) -> list[Any]:

@@ -15,9 +15,10 @@ import numpy as np
 import uvicorn
 from websockets.sync.client import ClientConnection, connect
 
+from engram.lab.address import Address, listen
 from engram.lab.backend import Backend
 from engram.lab.protocol import VERSION
-from engram.lab.server import config, free_port
+from engram.lab.server import config
 from engram.records.writer import write_spec
 from engram.specs.encode import load_code
 from engram.specs.settings import with_settings
@@ -60,7 +61,7 @@ class Scale(OfMatrix):
 @dataclass
 class Served:
     backend: Backend
-    port: int
+    address: Address
     server: uvicorn.Server
 
     def drop(self) -> None:
@@ -79,12 +80,20 @@ class Served:
         return self.backend.token
 
     @property
+    def host(self) -> str:
+        return self.address.host
+
+    @property
+    def port(self) -> int:
+        return self.address.port
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+        return self.address.url(self.token)
 
     @contextmanager
     def page(self, **headers: str) -> Iterator["Page"]:
-        address = f"ws://127.0.0.1:{self.port}/ws?token={self.token}"
+        address = self.url.replace("http", "ws", 1).replace("/?", "/ws?", 1)
         with connect(address, max_size=None, additional_headers=headers) as ws:
             page = Page(ws)
             assert page.hear("hello")["v"] == VERSION
@@ -185,17 +194,17 @@ def picture_of(message: bytes) -> tuple[dict[str, Any], np.ndarray]:
 
 
 @contextmanager
-def served(home: Path) -> Iterator[Served]:
+def served(home: Path, host: str = "127.0.0.1") -> Iterator[Served]:
     """A lab in a thread; at the end its trainer is asked to leave."""
     backend = Backend(home)
-    port = free_port("127.0.0.1", None)
-    server = uvicorn.Server(config(backend, "127.0.0.1", port))
-    thread = threading.Thread(target=server.run, daemon=True)
+    address, sockets = listen(host, None)
+    server = uvicorn.Server(config(backend, address))
+    thread = threading.Thread(target=server.run, args=[sockets], daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield Served(backend, port, server)
+        yield Served(backend, address, server)
     finally:
         server.should_exit = True
         thread.join(timeout=10)

@@ -69,6 +69,20 @@ def test_a_thousand_commands_a_second_are_too_many(lab: Served, page: Page) -> N
     page.until(run, len(Record(lab.home / run).rows) + 3)
 
 
+def test_no_process_has_the_token_on_its_command_line(lab: Served) -> None:
+    lab.backend.mailbox.start_trainer()
+    found = [command for path in Path("/proc").glob("[0-9]*/cmdline") if (command := _read(path))]
+    assert [command for command in found if b"engram.lab.trainer" in command and str(lab.home).encode() in command]
+    assert not [command for command in found if lab.token.encode() in command]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has just ended
+        return b""
+
+
 MALFORMED = st.one_of(
     st.binary(max_size=200),
     st.text(max_size=200),

@@ -155,16 +155,14 @@ def test_a_reload_continues_where_it_was(page: Page) -> None:
 def test_a_lost_connection_is_said_and_found_again(lab: Served, page: Page) -> None:
     run = start(page)
     wait(lambda: steps(page, run) > 5)
-    token, lab.backend.token = (
-        lab.backend.token,
-        "nobody knows",
-    )  # a browser that plays offline may not notice that it is
+    token, file = lab.token, lab.home / "lab" / "token"
+    file.write_text("nobody knows this token")  # a browser that plays offline may not notice that it is
     lab.drop()
     expect(page.get_by_test_id("banner")).to_contain_text("onnection")
     page.get_by_test_id("scrubber").fill("3")
     expect(page.get_by_test_id("step-label")).to_contain_text("step 3")
     seen = steps(page, run)
-    lab.backend.token = token
+    file.write_text(token)
     expect(page.get_by_test_id("banner")).to_be_hidden()
     wait(lambda: steps(page, run) > seen)
     columns = lab_of(page, f"rows('{run}')")

@@ -151,6 +151,21 @@ def test_paper_shows_every_claim_open_and_nothing_to_click(opened: Opened) -> No
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 248, 250)"
 
 
+def test_no_script_runs_but_its_own(browser: Browser, tmp_path: Path) -> None:
+    """The policy of the file holds for what somebody smuggles into it: scripts, handlers, requests."""
+    smuggled = "<script>window.foreign = 1</script><img src='data:,' onerror='window.foreign = 2'>"
+    (tmp_path / "ledger.html").write_text(page(CLAIMS).replace("<main>", f"<main>{smuggled}"))
+    tab = browser.new_page()
+    refused: list[str] = []
+    tab.on("console", lambda message: refused.append(message.text))
+    tab.goto((tmp_path / "ledger.html").as_uri())
+    assert tab.locator("#filters:visible").count() == 1, "its own script runs"
+    assert tab.evaluate("window.foreign") is None
+    assert [line for line in refused if "Content Security Policy" in line]
+    assert tab.evaluate("fetch('data:,x').then(() => 'fetched', () => 'refused')") == "refused"
+    tab.close()
+
+
 CONTRAST = """nodes => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true})
   const light = colour => {

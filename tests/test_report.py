@@ -44,6 +44,11 @@ def test_report_opens_offline(home: Path, browser: Browser, scheme: str, width: 
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     text = page.locator("main").inner_text()
     assert all(claim["id"] in text for claim in result.claims)
+    allowed = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content") or ""
+    assert "default-src 'none'" in allowed
+    assert "script-src 'none'" in allowed
+    assert page.evaluate("fetch('data:,x').then(() => 'fetched', () => 'refused')") == "refused"
+    problems.clear()
     page.locator("summary").first.click()
     assert "task.K" in page.locator("main").inner_text()
     page.close()
@@ -53,7 +58,7 @@ def test_report_of_checks_and_of_unfinished_runs(home: Path) -> None:
     result = api.run("birth.levels", scale="smoke", seeds=1)
     page = report("Levels", [(record, gallery(record)) for record in result.records], result.claims)
     assert "entropy.unigram" in page
-    assert "http" not in page
+    assert "://" not in page, "nothing to fetch"
     spec = find("birth.joint").specs("smoke", [0])[0]
     steps = iter(range(100))
     for limit in (0, 3):

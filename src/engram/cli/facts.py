@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from engram.cli.output import WholeNumber, answer, near, print_table, watched
+from engram.cli.output import WholeNumber, answer, near, print_table, tell, watched
 
 fact = App(name="fact", help="Your own facts: learn them from a CSV file, see one being learned, rewrite one.")
 
@@ -19,8 +19,8 @@ def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json:
     if json:
         answer(found)
         return
-    print(f"{found['facts']} facts, {found['recalled']:.1%} recalled\nrecord  {near(record.folder)}")
-    print(f"ask     engram fact see {record.id} SUBJECT RELATION")
+    tell(f"{found['facts']} facts, {found['recalled']:.1%} recalled", f"record  {near(record.folder)}")
+    tell(f"ask     engram fact see {record.id} SUBJECT RELATION")
 
 
 @fact.command
@@ -42,7 +42,7 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
     ]
     print_table("beliefs", rows, json)
     if not json:
-        print(f"\n({subject}, {relation}) is {asked.answer}", *(f"figure  {near(p)}" for p in figures), sep="\n")
+        tell("", f"({subject}, {relation}) is {asked.answer}", *(f"figure  {near(p)}" for p in figures))
 
 
 @fact.command
@@ -56,6 +56,6 @@ def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = Fal
     if json:
         voice.answer({"matrix": found.matrix, "learned": found.learned, "moved": found.moved, "changed": rows})
         return
-    print(f"({subject}, {relation}): {asked.answer} → {answer}, by a rank-one change of {found.matrix}")
-    print(f"new answer in {found.learned:.0%} of fresh prompts; others moved by {found.moved:.4f} (total variation)")
+    tell(f"({subject}, {relation}): {asked.answer} → {answer}, by a rank-one change of {found.matrix}")
+    tell(f"new answer in {found.learned:.0%} of fresh prompts; others moved by {found.moved:.4f} (total variation)")
     print_table("changed", rows, json)

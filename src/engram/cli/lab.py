@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from engram.cli.output import WholeNumber, answer, near, say
+from engram.cli.output import WholeNumber, answer, near, say, tell
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
-LOCAL = ("127.0.0.1", "localhost")
+LOCAL = ("127.0.0.1", "localhost", "::1")
+VISIBLE = (
+    "--host {host}: whoever reaches this machine and has the URL can watch, steer and start runs here, "
+    "and fill its disk; the URL travels unencrypted"
+)
 
 
 def lab(
@@ -15,6 +19,7 @@ def lab(
     port: WholeNumber | None = None,
     host: str = "127.0.0.1",
     no_browser: bool = False,
+    new_token: bool = False,
     stop: bool = False,
     json: bool = False,
 ) -> None:
@@ -25,48 +30,64 @@ def lab(
     run
         The run to show first.
     port
-        A port of this machine; by default any free one.
+        A port of this machine, 1 to 65535; by default any free one.
     host
         An address other than this machine's own makes the lab visible to others.
     no_browser
         Only print the URL.
+    new_token
+        Make a new token first. Old URLs are refused from then on; pages that are open are closed within a second, also
+        those of a lab that runs already.
     stop
         Stop the training that runs in the background: it is saved and can be resumed.
     """
     from engram.api import load_own
 
+    if stop and new_token:
+        raise EngramError("lab: --stop cannot be combined with --new-token; choose one")
     if stop:
         _stop(json)
     else:
+        if new_token:
+            _change_token()
         open_lab(None if run is None else load_own(run).id, port, host, not no_browser, json)
 
 
 def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: bool, first: Any = None) -> None:
     """Serves the page until Ctrl-C; `first` is an order for the trainer."""
-    import threading
-    import webbrowser
+    from contextlib import ExitStack
 
+    from engram.lab.address import listen
     from engram.lab.backend import Backend
-    from engram.lab.server import free_port, serve
+    from engram.lab.browser import opened
+    from engram.lab.server import serve
     from engram.records.files import home
 
-    if host not in LOCAL:
-        say(
-            f"--host {host}: whoever reaches this machine and has the URL can watch, steer and start runs here, "
-            "and fill its disk; the URL travels unencrypted"
-        )
-    made, chosen = Backend(home()), free_port(host, port)
-    url = f"http://{host}:{chosen}/?token={made.token}" + (f"#run={run}" if run else "")
-    if first is not None:
-        made.mailbox.start_trainer()
-        made.mailbox.write("orders", first | {"id": None})
-    answer({"url": url, "home": str(home())}) if json else print(f"lab  {url}", flush=True)
-    if browser:
-        threading.Timer(0.5, webbrowser.open, [url]).start()
-    serve(made, host, chosen)
+    with ExitStack() as until_the_end:
+        address, sockets = listen(host, port)
+        for socket in sockets:
+            until_the_end.enter_context(socket)
+        if not address.is_local:
+            say(VISIBLE.format(host=host))
+        made = Backend(home())
+        url = address.url(made.token, run)
+        if first is not None:
+            made.mailbox.start_trainer()
+            made.mailbox.write("orders", first | {"id": None})
+        answer({"url": url, "home": str(home())}) if json else tell(f"lab  {url}")
+        if browser:
+            until_the_end.enter_context(opened(url, made.mailbox.folder))
+        serve(made, address, sockets)
     now = made.mailbox.status()
     if now["state"] == "running":
         say(f"run {now['run']} is still running; watch it with: engram lab; stop it with: engram lab --stop")
+
+
+def _change_token() -> None:
+    from engram.lab.mailbox import Mailbox
+    from engram.records.files import home
+
+    Mailbox(home()).new_token()
 
 
 def _stop(json: bool) -> None:
@@ -83,7 +104,7 @@ def _stop(json: bool) -> None:
     mailbox.write("orders", {"id": None, "op": "quit"})
     while mailbox.has_trainer():
         time.sleep(0.05)
-    answer({"stopped": now["run"]}) if json else print(f"stopped {now['run'] or 'the trainer'}")
+    answer({"stopped": now["run"]}) if json else tell(f"stopped {now['run'] or 'the trainer'}")
 
 
 def replay(run: str, *, check: bool = False, trust: bool = False, json: bool = False) -> int:
@@ -106,6 +127,6 @@ def replay(run: str, *, check: bool = False, trust: bool = False, json: bool = F
         answer({"run": record.id, "events": events} | ({} if result is None else {"check": result}))
     else:
         done = [f"step {event['step']:>6}  {event['what']}" for event in events]
-        print(*done or ["no interventions"], sep="\n")
-        print(result["message"] if result else f"{len(record.rows)} rows; --check recomputes them")
+        tell(*done or ["no interventions"])
+        tell(result["message"] if result else f"{len(record.rows)} rows; --check recomputes them")
     return 0 if result is None or result["ok"] else 1

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.cli.decided import Decided, Words, decided
-from engram.cli.output import answer, console, near, say, watched
+from engram.cli.output import answer, console, near, say, tell, watched
 from engram.errors import EngramError
 
 MOST_UNREADABLE = 10  # are listed one by one
@@ -84,7 +84,7 @@ def ledger(
     else:
         from engram.show.ledger_markdown import markdown as as_markdown
 
-        print(as_markdown(now.claims), end="")
+        tell(*as_markdown(now.claims).removesuffix("\n").split("\n"))
 
 
 def _write_html(html: Path, names: Words, now: Decided, only: bool, json: bool) -> None:
@@ -93,7 +93,7 @@ def _write_html(html: Path, names: Words, now: Decided, only: bool, json: bool) 
     command = " ".join(["engram ledger", *names, "--html FILE", *(["--committed"] if only else [])])
     records = "the committed records" if only else "local and committed records"
     path = write_ledger(html.resolve(), now.claims, records, command)
-    answer({"ledger": str(path)}) if json else print(f"ledger  {near(path)}")
+    answer({"ledger": str(path)}) if json else tell(f"ledger  {near(path)}")
 
 
 def _print_ledger(now: Decided, json: bool) -> None:

@@ -10,7 +10,17 @@ from cyclopts import App, CycloptsError, Parameter
 from engram.cli.facts import fact
 from engram.cli.lab import LOCAL, lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
-from engram.cli.output import WholeNumber, answer, console, near, only_the_answer_on_stdout, print_table, say, watched
+from engram.cli.output import (
+    WholeNumber,
+    answer,
+    console,
+    near,
+    only_the_answer_on_stdout,
+    print_table,
+    say,
+    tell,
+    watched,
+)
 from engram.cli.runs import runs
 from engram.errors import EngramError, Interrupted, explain_crash
 
@@ -80,13 +90,13 @@ def _print_birth(result: Any, report: Path) -> None:
     from engram.show.tables import print_claims
 
     (record,) = result.records
-    print(*birth_summary(record), sep="\n")
+    tell(*birth_summary(record))
     accuracy = late_mean(record, "accuracy.in_context", record.train.steps)
-    print(f"\nin-context accuracy {accuracy:.3f} (mean of the last 30 steps)\n")
+    tell("", f"in-context accuracy {accuracy:.3f} (mean of the last 30 steps)", "")
     print_claims(console(), result.claims)
-    print("\nOne seed decides nothing: `engram ledger birth` has the verdicts over seeds.")
+    tell("", "One seed decides nothing: `engram ledger birth` has the verdicts over seeds.")
     pictures = [path for path in result.figures if path.suffix == ".png"]
-    print("", *(f"figure  {near(path)}" for path in pictures), f"report  {near(report)}", sep="\n")
+    tell("", *(f"figure  {near(path)}" for path in pictures), f"report  {near(report)}")
 
 
 @app.command(name="list")
@@ -100,9 +110,9 @@ def list_(*, json: bool = False) -> None:
         answer({"experiments": rows})
         return
     for row, experiment in zip(rows, found, strict=True):
-        print(f"{row['name']}\n  {row['about']}\n  {row['times']}")
+        tell(f"{row['name']}", f"  {row['about']}", f"  {row['times']}")
         for id, statement in experiment.statements.items():
-            print(f"    {id:<24} {statement}")
+            tell(f"    {id:<24} {statement}")
 
 
 @app.command
@@ -148,9 +158,9 @@ def run(
     print_rows(console(), result.table)
     print_claims(console(), result.claims)
     if settings:
-        print("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes, sep="\n")
-    print("", *(f"record  {near(record.folder)}" for record in result.records), sep="\n")
-    print(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"), sep="\n")
+        tell("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes)
+    tell("", *(f"record  {near(record.folder)}" for record in result.records))
+    tell(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"))
 
 
 @app.command
@@ -165,7 +175,7 @@ def report(
     if not names:
         raise EngramError("report: name at least one run; `engram runs ls` lists them")
     path = write_report(output.resolve(), "Engram report", [load(name) for name in names])
-    answer({"report": str(path)}) if json else print(f"report  {near(path)}")
+    answer({"report": str(path)}) if json else tell(f"report  {near(path)}")
 
 
 @app.command

@@ -10,19 +10,26 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from engram.errors import EngramError
+from engram.text import printable, printable_json
 
 answers_to: list[Any] = []
 
 
 def say(*lines: str) -> None:
-    """For a person, beside the answer: stderr."""
+    """For a person, beside the answer: stderr. Each is one line, whatever names and values it quotes."""
     for line in lines:
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
+
+
+def tell(*lines: str) -> None:
+    """The answer for a person: stdout. Each is one line, whatever names and values it quotes."""
+    for line in lines:
+        print(printable(line), flush=True)
 
 
 def answer(data: dict[str, Any]) -> None:
     """One object on stdout. With --json nothing else is printed there."""
-    print(json.dumps(data, ensure_ascii=False, allow_nan=False), file=answers_to[-1])
+    print(printable_json(json.dumps(data, ensure_ascii=False, allow_nan=False)), file=answers_to[-1])
 
 
 def near(path: Path) -> Path:
@@ -66,7 +73,7 @@ def confirmed(question: str, command: str) -> bool:
     """Whether a person at the terminal says yes; where nobody can be asked, --yes must say so."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise EngramError(f"{command}: nobody can be asked here; say --yes to go on")
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

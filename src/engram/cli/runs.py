@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, watched
+from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, tell, watched
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
@@ -66,7 +66,7 @@ def rm(*names: str, yes: bool = False, json: bool = False) -> None:
     if yes or confirmed(f"remove {', '.join(listed)}?", "runs rm"):
         for record in records:
             remove(record)
-        answer({"removed": listed}) if json else print(f"removed {', '.join(listed)}")
+        answer({"removed": listed}) if json else tell(f"removed {', '.join(listed)}")
 
 
 @runs.command
@@ -88,7 +88,7 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
     device = record.env["sittings"][0]["device"]
     with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
         (record,) = Local(record.folder.parent, device).run([record.spec], on_row).all_records()
-    answer({"id": record.id, "rows": len(record.rows)}) if json else print(f"record  {near(record.folder)}")
+    answer({"id": record.id, "rows": len(record.rows)}) if json else tell(f"record  {near(record.folder)}")
 
 
 @runs.command
@@ -105,7 +105,7 @@ def check(record: str, *, steps: int = 20, trust: bool = False, json: bool = Fal
     found = load(record)
     ask_trust(found, trust)
     result = recheck(found, steps)
-    answer(result) if json else print(result["message"])
+    answer(result) if json else tell(result["message"])
     return 0 if result["ok"] else 1
 
 
@@ -127,7 +127,7 @@ def bundle(
             f"runs bundle: not all runs are finished; first: engram run {name} --scale {scale} --seeds {seeds}"
         )
     target = bundled([record for record in records if record], into.resolve() / f"{name}-{scale}.zip")
-    answer({"packed": str(target), "runs": len(records)}) if json else print(f"packed  {near(target)}")
+    answer({"packed": str(target), "runs": len(records)}) if json else tell(f"packed  {near(target)}")
 
 
 @runs.command
@@ -137,4 +137,4 @@ def pack(run: str, *, into: Path = Path("packed"), weights: bool = False, json: 
     from engram.records.bundle import pack as packed
 
     target = packed(load(run), into.resolve(), weights)
-    answer({"packed": str(target)}) if json else print(f"packed  {near(target)}")
+    answer({"packed": str(target)}) if json else tell(f"packed  {near(target)}")

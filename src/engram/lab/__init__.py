@@ -7,6 +7,10 @@ The trainer is a process of its own that obeys commands between steps and waits 
 writes, and keeps nothing: either can die and come back.
 
     server.py       the page, and a WebSocket for each tab
+    address.py      where it is served, and by which names it may be asked for
+    browser.py      how a browser is led there
+    wire.py         connections that bring nonsense, or nothing, end themselves
+    quiet_log.py    few lines about them
     protocol.py     what page and server say to each other
     tab.py          one open page: its questions, and what is new of what it looks at
     backend.py      what all tabs share: a thread that draws, and the trainer's orders and answers

@@ -30,7 +30,7 @@ class Backend:
 
     def __init__(self, home: Path):
         self.mailbox, self.reader = Mailbox(home), RunReader(home)
-        self.token = self.mailbox.token()
+        self._token = self.mailbox.token()
         self.waiting: dict[int, asyncio.Future[Order]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
         self._status, self._asked = NO_TRAINER, -POLL
@@ -39,6 +39,13 @@ class Backend:
         self._commands: deque[float] = deque(maxlen=COMMANDS_A_SECOND)  # when the last ones were taken
         self._worker = ThreadPoolExecutor(1)  # one thread draws: caches need no locks, and training keeps its cores
         self.presets = ThreadPoolExecutor(1).submit(listed)
+
+    @property
+    def token(self) -> str:
+        """As it is now: `engram lab --new-token` changes it while this server runs."""
+        with suppress(OSError, ValueError):  # a disk or a process at its limits shuts nobody out
+            self._token = self.mailbox.token_now()
+        return self._token
 
     async def thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)

@@ -32,15 +32,30 @@ class Mailbox:
 
     def token(self) -> str:
         """The secret of this home's lab; it stays, so that an open page finds a server that was started again."""
-        path = self.folder / "token"
         with writing_to(self.folder):
-            if not path.exists() or len(path.read_text()) < SHORTEST_TOKEN:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                part = self.folder / f".token.{os.getpid()}"
-                part.touch(mode=0o600)
-                part.write_text(secrets.token_urlsafe(24))
-                part.replace(path)  # never seen half written
-            return path.read_text()
+            known = self.token_now()
+        return known if len(known) >= SHORTEST_TOKEN else self.new_token()
+
+    def token_now(self) -> str:
+        """The token of this moment; nothing where there is none."""
+        try:
+            return (self.folder / "token").read_text()
+        except FileNotFoundError:
+            return ""
+
+    def new_token(self) -> str:
+        """Another secret: who has the one before is refused from now on."""
+        path, part, made = self.folder / "token", self.folder / f".token.{os.getpid()}", secrets.token_urlsafe(24)
+        with writing_to(self.folder):
+            files.make_folder(self.folder)
+            part.unlink(missing_ok=True)
+            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(made)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)  # never seen half written
+            files.sync(self.folder)
+        return made
 
     def clear(self) -> None:
         """A trainer begins with an empty mailbox; only who holds the lock may do this."""

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from engram.probes.columns import memories
 from engram.records import Record
 from engram.show.curves import describe, headline, seed_curves
+from engram.show.literal import literal
 from engram.show.panels import BySize, finished, lines_and_mean, log_sizes, panels
 from engram.show.style import COLOURS, CYCLE, INK, MUTED, REFERENCE, house_style
 from engram.tasks import Bigram
@@ -59,7 +60,7 @@ def draw_recalls(ax: Axes, records: Sequence[Record]) -> None:
     """Recall of every memory; one that nothing competes with (a single fixed trigger) is left out."""
     for i, memory in enumerate(memories(records[0].columns)):
         if not np.isnan([record.column(memory.name)[-1] for record in records]).any():
-            seed_curves(ax, records, memory.name, COLOURS.get(memory.name, f"C{i}"), memory.title)
+            seed_curves(ax, records, memory.name, COLOURS.get(memory.name, f"C{i}"), literal(memory.title))
     ax.set_ylim(0, 1.02)
 
 
@@ -82,7 +83,7 @@ def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
 @house_style()
 def memories_by_kind(runs: Runs, title: str) -> Figure:
     """Figs. 5 and 6: one panel per memory, one line per kind of training."""
-    recalled = {memory.name: memory.title for memory in memories(next(iter(runs.values()))[0].columns)}
+    recalled = {memory.name: literal(memory.title) for memory in memories(next(iter(runs.values()))[0].columns)}
     columns = recalled | {"kl.W_F": "W_F: KL to the bigram"}
     axes = panels(3.0 * len(columns), 3.9, 1, len(columns), sharex=True)
     for ax, (column, name) in zip(axes, columns.items(), strict=True):

@@ -1,7 +1,7 @@
 """Curves over training: losses, accuracies and the recall of each memory."""
 
 from collections.abc import Sequence
-from textwrap import fill
+from textwrap import wrap
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from engram.claims.readings import birth
 from engram.probes.columns import axis, column, memories
 from engram.records import Record
+from engram.show.literal import literal
 from engram.show.panels import dots, finished, lines_and_mean, panels
 from engram.show.style import COLOURS, INK, MUTED, house_style
 from engram.specs import Train
@@ -27,7 +28,7 @@ def birth_curves(records: Sequence[Record]) -> Figure:
     top.set(ylabel="accuracy", ylim=(0, 1.02), xlim=(0, spec.steps), title="Prediction in context")
     for i, memory in enumerate(memories(records[0].columns)):
         colour = COLOURS.get(memory.name, f"C{i}")
-        seed_curves(bottom, records, memory.name, colour, memory.title)
+        seed_curves(bottom, records, memory.name, colour, literal(memory.title))
         _mark_birth((top, bottom), records, memory.name, colour)
     bottom.set(xlabel="training step", ylabel="recall", ylim=(0, 1.02), title="Memories")
     text = f"Birth of an induction head: {describe(records)}; dashed: born (recall above 0.5)"
@@ -42,8 +43,8 @@ def curves(records: Sequence[Record], names: Sequence[str] | None = None) -> Fig
     axes = panels(7.2, 2.3 * len(groups), len(groups), sharex=True, squeeze=False)[:, 0]
     for ax, group in zip(axes, groups, strict=True):
         for i, c in enumerate(c for c in measured if c.group == group):
-            seed_curves(ax, records, c.name, COLOURS.get(c.name, f"C{i}"), c.title)
-        ax.set_ylabel(axis(group))
+            seed_curves(ax, records, c.name, COLOURS.get(c.name, f"C{i}"), literal(c.title))
+        ax.set_ylabel(literal(axis(group)))
     axes[-1].set_xlabel("training step")
     return headline(finished(*axes), describe(records))
 
@@ -105,5 +106,6 @@ def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], memory: str, co
 
 def headline(fig: Figure, text: str) -> Figure:
     """The figure with a line above it, or as many as its width requires."""
-    fig.suptitle(fill(text, int(13 * fig.get_figwidth())), fontsize=9.5, color=MUTED, x=0.01, ha="left")
+    lines = wrap(text, int(13 * fig.get_figwidth()))
+    fig.suptitle("\n".join(map(literal, lines)), fontsize=9.5, color=MUTED, x=0.01, ha="left")
     return fig

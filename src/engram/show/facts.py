@@ -11,6 +11,7 @@ from matplotlib.ticker import LogLocator, ScalarFormatter
 
 from engram.records import Record
 from engram.records.files import Row
+from engram.show.literal import literal
 from engram.show.panels import BySize, dots, draw_grid, finished, lines, log_sizes, panels
 from engram.show.style import MUTED, THEORY, house_style
 
@@ -142,5 +143,5 @@ def one_fact(beliefs: Sequence[tuple[int, Any]], title: str) -> Figure:
     shares = [[getattr(belief, name) for _, belief in beliefs] for name in ("right", "relation", "rest")]
     labels = ("right answer", "right relation, wrong subject", "other answers")
     ax.stackplot(steps, shares, labels=labels, colors=["#009E73", "#E69F00", "#d8dee4"])
-    ax.set(xlabel="step", ylabel="probability", ylim=(0, 1), xlim=(0, max(steps[-1], 1)), title=title)
+    ax.set(xlabel="step", ylabel="probability", ylim=(0, 1), xlim=(0, max(steps[-1], 1)), title=literal(title))
     return finished(ax, loc="center right", frameon=True)

@@ -13,6 +13,7 @@ from engram.memory.stored import Stored
 from engram.probes.recall import strengths
 from engram.records import Record
 from engram.show.curves import describe, headline
+from engram.show.literal import literal
 from engram.show.panels import panels
 from engram.show.style import CYCLE, MUTED, house_style
 from engram.tasks import Bigram
@@ -43,7 +44,7 @@ def draw_map(ax: Axes, memory: Stored) -> AxesImage:
     words, scores = memory.labels, memory.scores().float().cpu().numpy()
     in_spreads = scores / (scores.std() or 1.0)  # so that panels can share a scale
     image = ax.imshow(in_spreads, cmap="RdBu_r", norm=TwoSlopeNorm(0, -6, 6), interpolation="nearest")
-    ax.set(title=words.title, ylabel=words.asks, xlabel=words.answers)
+    ax.set(title=literal(words.title), ylabel=literal(words.asks), xlabel=literal(words.answers))
     ax.spines[:].set_visible(False)
     ax.grid(visible=False)
     places = [(ax.set_yticks, words.rows), (ax.set_xticks, words.columns)]
@@ -54,7 +55,7 @@ def draw_map(ax: Axes, memory: Stored) -> AxesImage:
     for set_ticks, marks in places:
         letters = max(map(len, marks)) <= 2 and len(marks) <= MOST_LETTERS
         every = 1 if letters else ceil(len(marks) / MOST_WORDS)  # words need room, and long ones stand upright below
-        set_ticks(range(0, len(marks), every), marks[::every], fontsize=4.5 if letters else 5.5)
+        set_ticks(range(0, len(marks), every), [*map(literal, marks[::every])], fontsize=4.5 if letters else 5.5)
     ax.tick_params(axis="x", length=0, rotation=90 if max(map(len, words.columns)) > 2 else 0)
     ax.tick_params(axis="y", length=0)
     return image

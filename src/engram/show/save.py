@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from engram.records.files import replace, writing_to
+from engram.show.literal import plain
 from engram.show.style import house_style
 
 FORMATS = {
@@ -56,11 +57,11 @@ def drawn_data(figure: Figure) -> dict[str, Any]:
 def _panel(ax: Axes) -> dict[str, Any]:
     rectangles = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     return {
-        "title": ax.get_title(loc="left"),
-        "x": ax.get_xlabel(),
-        "y": ax.get_ylabel(),
+        "title": plain(ax.get_title(loc="left")),
+        "x": plain(ax.get_xlabel()),
+        "y": plain(ax.get_ylabel()),
         "lines": [
-            {"label": str(line.get_label()), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
+            {"label": plain(str(line.get_label())), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
             for line in ax.lines
         ],
         "images": [_numbers(image.get_array()) for image in ax.images],

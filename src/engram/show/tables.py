@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engram.text import printable
+
 VERDICT_STYLE = {"agrees": "green", "disagrees": "red", "inconclusive": "yellow", "missing": "dim"}
 
 
@@ -17,22 +19,27 @@ def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
         notes += [f"diverged seeds: {claim['diverged']}"] if claim["diverged"] else []
         notes += ["fields overridden"] if claim["settings"] else []
         origin = f" ({', '.join(notes)})" if claim["measures"] else ""
-        head = Text.assemble((claim["id"], "bold"), "  ", (claim["verdict"], VERDICT_STYLE[claim["verdict"]]), origin)
-        console.print(head, Text(f"  {claim['statement']}", "dim"), sep="\n")
+        head = Text.assemble(
+            (printable(claim["id"]), "bold"),
+            "  ",
+            (claim["verdict"], VERDICT_STYLE[claim["verdict"]]),
+            printable(origin),
+        )
+        console.print(head, Text(f"  {printable(claim['statement'])}", "dim"), sep="\n")
         for part in claim["measures"]:
             predicted, measured, interval, _ = in_words(part)
             numbers = f"{measured}  95 %: {interval}  predicted: {predicted}"
             verdict = (part["verdict"], VERDICT_STYLE[part["verdict"]])
-            console.print(Text.assemble(f"  · {part['name']}\n      {numbers}  ", verdict))
+            console.print(Text.assemble(f"  · {printable(part['name'])}\n      {numbers}  ", verdict))
 
 
 def print_rows(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     """A plain table whose columns are the keys of the rows."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for title in rows[0] if rows else ():
-        table.add_column(title, overflow="fold")
+        table.add_column(Text(printable(title)), overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row.values()))
+        table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row.values()))
     console.print(table)
 
 

@@ -15,6 +15,7 @@ from engram.records.files import Row
 from engram.show.progress import Progress, clock
 from engram.specs import Spec, Train
 from engram.specs.spec import run_id
+from engram.text import printable
 
 SECONDS_BETWEEN_LINES = 10.0
 BAR = 32
@@ -48,7 +49,7 @@ class View:
         if not isinstance(spec, Train):
             return  # a Check is over before a person could read a line about it
         for sentence in news if len(self.runs) <= FEW else ():
-            self.console.print(f"  [bold green]●[/] {prefix}{sentence}", highlight=False)
+            self.console.print(Text.assemble("  ", ("●", "bold green"), f" {prefix}{printable(sentence)}"))
         last = run.step == spec.steps
         now = time.monotonic()
         if self._live and (last or now - self._spoke > 0.1):
@@ -80,7 +81,7 @@ def line(run: Progress) -> str:
         parts.append(f"{run.tokens_per_second / 1e6:.2f} M tokens/s")
     if run.step < run.spec.steps:
         parts.append(f"{clock(run.seconds_left)} left")
-    return " · ".join(parts)
+    return printable(" · ".join(parts))
 
 
 def _bars(run: Progress) -> Table:
@@ -92,5 +93,5 @@ def _bars(run: Progress) -> Table:
     rows += [(memory.title, run.latest[memory.name], "green") for memory in memories(run.latest)]
     for name, value, colour in rows:
         bar = ProgressBar(total=1.0, completed=value, width=BAR, complete_style=colour, finished_style=colour)
-        table.add_row(f"  {name}", bar, f"{value:.2f}")
+        table.add_row(Text(f"  {printable(name)}"), bar, f"{value:.2f}")
     return table

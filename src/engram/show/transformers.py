@@ -15,6 +15,7 @@ from engram.probes.edges import Edges, previous_edges, successor_edges
 from engram.records import Record
 from engram.show.birth import Runs, draw_accuracy, draw_recalls, of_all
 from engram.show.curves import describe, headline, seed_curves
+from engram.show.literal import literal
 from engram.show.panels import finished, panels
 from engram.show.style import CYCLE, MUTED, house_style
 from engram.tasks import Task
@@ -145,7 +146,7 @@ class Readable:
     def __init__(self, record: Record, length: int):
         self.tokens, asked = readable_sequence(record.train.task, record.train.seed, length)
         marks = marks_of(record.train.task, record.train.seed)
-        self.marks = [marks[z] for z in self.tokens]
+        self.marks = [literal(marks[z]) for z in self.tokens]
         z = torch.from_numpy(self.tokens)[None]
         self.previous = {(t, s): RIGHT for t, s in _pairs(previous_edges(z))}
         self.successors = {(t, s): RIGHT if asked[t] else OTHER for t, s in _pairs(successor_edges(z))}

@@ -4,6 +4,7 @@ from typing import Any
 
 from engram.cli.output import WholeNumber, answer, near, say
 from engram.errors import EngramError
+from engram.signals import keeping
 
 LOCAL = ("127.0.0.1", "localhost")
 
@@ -42,6 +43,7 @@ def lab(
 
 def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: bool, first: Any = None) -> None:
     """Serves the page until Ctrl-C; `first` is an order for the trainer."""
+    import asyncio
     import threading
     import webbrowser
 
@@ -57,15 +59,20 @@ def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: 
     made, chosen = Backend(home()), free_port(host, port)
     url = f"http://{host}:{chosen}/?token={made.token}" + (f"#run={run}" if run else "")
     if first is not None:
-        made.mailbox.start_trainer()
-        made.mailbox.write("orders", first | {"id": None})
+        told = asyncio.run(made.order(first))
+        say(*([] if told["ok"] else [f"engram: {told['error']}"]))
     answer({"url": url, "home": str(home())}) if json else print(f"lab  {url}", flush=True)
     if browser:
         threading.Timer(0.5, webbrowser.open, [url]).start()
-    serve(made, host, chosen)
-    now = made.mailbox.status()
+    with keeping(lambda: _goes_on(made.mailbox.status())):
+        serve(made, host, chosen)
+
+
+def _goes_on(now: dict[str, Any]) -> str:
+    """What there is without the page."""
     if now["state"] == "running":
-        say(f"run {now['run']} is still running; watch it with: engram lab; stop it with: engram lab --stop")
+        return f"run {now['run']} is still running; watch it with: engram lab; stop it with: engram lab --stop"
+    return "nothing is being trained, and all that was done is kept; open the page again with: engram lab"
 
 
 def _stop(json: bool) -> None:

@@ -1,8 +1,10 @@
 """Ctrl-C, SIGTERM and SIGHUP at any moment: one line that says what was kept and how to go on, and no traceback."""
 
+import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -197,6 +199,20 @@ def test_nohup_is_respected(home: Path) -> None:
     until(run, lambda: begun(home, len(before.rows) + 20))
     run.send_signal(signal.SIGINT)
     ended(run, 130)
+
+
+def test_the_lab_closes_its_page(home: Path) -> None:
+    run = start("lab", "--no-browser", "--json")
+    assert run.stdout is not None
+    port = int(json.loads(run.stdout.readline())["url"].split(":")[2].split("/")[0])
+    until(run, lambda: _answers(port))
+    run.send_signal(signal.SIGHUP)
+    assert "nothing is being trained" in ended(run, 143)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
 
 
 def hurry(run: subprocess.Popen[str]) -> None:

@@ -44,6 +44,7 @@ def lab(
 def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: bool, first: Any = None) -> None:
     """Serves the page until Ctrl-C; `first` is an order for the trainer."""
     import asyncio
+    import signal
     import threading
     import webbrowser
 
@@ -64,6 +65,8 @@ def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: 
     answer({"url": url, "home": str(home())}) if json else print(f"lab  {url}", flush=True)
     if browser:
         threading.Timer(0.5, webbrowser.open, [url]).start()
+    if callable(signal.getsignal(signal.SIGHUP)):  # the server knows how to close its connections for SIGTERM only
+        signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
     with keeping(lambda: _goes_on(made.mailbox.status())):
         serve(made, host, chosen)
 

@@ -85,12 +85,11 @@ class Backend:
             self._asked = -POLL  # what the trainer did before is old
 
     async def _answered(self, id: int, answer: asyncio.Future[Order]) -> Order:
-        for looks in count():
-            left = looks % 50 == 49 and not self.mailbox.may_be_answered(id)  # asked first: it may have answered before
+        looks = count()
+        while not answer.done():
+            left = next(looks) % 50 == 49 and not self.mailbox.may_be_answered(id)  # first: it may have answered before
             self._hear()
-            if answer.done():
-                break
-            if left:
+            if left and not answer.done():
                 return LEFT
             await asyncio.sleep(0.02)
         return answer.result()

@@ -1,5 +1,14 @@
-"""`python -m engram` is `engram`."""
+"""The command `engram`, also as `python -m engram`. It listens to signals before anything heavy is loaded."""
 
-from engram.cli.main import main
+from engram.signals import listen
 
-main()
+
+def main() -> None:
+    listen()
+    from engram.cli.main import main as run_command
+
+    run_command()
+
+
+if __name__ == "__main__":
+    main()

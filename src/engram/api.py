@@ -31,6 +31,7 @@ from engram.records.files import home, replace, writing_to
 from engram.records.places import named, named_own
 from engram.records.state import NAME, State
 from engram.runner.execute import environment, fresh_rows, path_of, refuse_lost
+from engram.signals import keeping
 from engram.specs import Spec, Train
 from engram.specs.encode import digest_of
 from engram.specs.settings import all_with_settings, tells_apart
@@ -101,14 +102,19 @@ def run(
     size = known_scale(scale)
     labelled = labelled_specs(experiment, size, seeds, settings)
     records = run_specs(unique(labelled), device, watch, path)
-    runs = Runs.of(labelled, {record.id: record for record in records}, size)
-    apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
-    claims, figures, notes = _read_off(experiment, runs, settings) if not apart else _relabelled(runs, apart)
-    stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
-    names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
-    paths = save_figures(dict(zip(names, figures, strict=True)))
-    table = [] if settings else experiment.table(runs)
-    return Result(experiment, size, time.monotonic() - began, claims, records, paths, table, notes)
+    with keeping(_finished):
+        runs = Runs.of(labelled, {record.id: record for record in records}, size)
+        apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
+        claims, figures, notes = _read_off(experiment, runs, settings) if not apart else _relabelled(runs, apart)
+        stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
+        names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
+        paths = save_figures(dict(zip(names, figures, strict=True)))
+        table = [] if settings else experiment.table(runs)
+        return Result(experiment, size, time.monotonic() - began, claims, records, paths, table, notes)
+
+
+def _finished() -> str:
+    return "all runs are finished and kept; the same command draws the figures"
 
 
 def labelled_specs(
@@ -212,13 +218,14 @@ def birth(
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     (record,) = records = run_specs(birth_specs(fresh), device, watch, path)
     claims = [entry.to_json() for entry in entries_of(experiment, Runs({"joint": records}, "quick"))]
-    page = home() / "reports" / f"{record.id}.html"
-    figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
-    if not _up_to_date([page, *figures], record):
-        pictures = gallery(record)
-        save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
-        html = report("The birth of an induction head", [(record, pictures)], claims)
-        _write_page(page, html, "report", "-o report.html")  # last: it seals the rest
+    with keeping(_finished):
+        page = home() / "reports" / f"{record.id}.html"
+        figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]
+        if not _up_to_date([page, *figures], record):
+            pictures = gallery(record)
+            save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
+            html = report("The birth of an induction head", [(record, pictures)], claims)
+            _write_page(page, html, "report", "-o report.html")  # last: it seals the rest
     return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), page
 
 

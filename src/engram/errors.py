@@ -10,7 +10,9 @@ class EngramError(Exception):
 
 
 class Interrupted(Exception):
-    """Stopped on request after a whole step; what was done is saved. Exit code 130."""
+    """Stopped on request after a whole step; what was done is saved. Exit code 128 + the number of the signal."""
+
+    number = 2  # SIGINT, unless it was another one
 
     def __init__(self, runs: list[str], step: int | None = None):
         where = f" at step {step}" if step is not None else ""

@@ -5,6 +5,7 @@ from typing import Any
 from engram.cli.output import WholeNumber, answer, near, say, tell
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
+from engram.signals import keeping
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 VISIBLE = (
@@ -55,6 +56,7 @@ def lab(
 
 def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: bool, first: Any = None) -> None:
     """Serves the page until Ctrl-C; `first` is an order for the trainer."""
+    import asyncio
     from contextlib import ExitStack
 
     from engram.lab.address import listen
@@ -72,15 +74,29 @@ def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: 
         made = Backend(home())
         url = address.url(made.token, run)
         if first is not None:
-            made.mailbox.start_trainer()
-            made.mailbox.write("orders", first | {"id": None})
+            told = asyncio.run(made.order(first))
+            say(*([] if told["ok"] else [f"engram: {told['error']}"]))
         answer({"url": url, "home": str(home())}) if json else tell(f"lab  {url}")
         if browser:
             until_the_end.enter_context(opened(url, made.mailbox.folder))
-        serve(made, address, sockets)
-    now = made.mailbox.status()
+        _hear_hang_up()
+        with keeping(lambda: _goes_on(made.mailbox.status())):
+            serve(made, address, sockets)
+
+
+def _hear_hang_up() -> None:
+    """The server knows how to close its connections for SIGTERM only."""
+    import signal
+
+    if callable(signal.getsignal(signal.SIGHUP)):
+        signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
+
+
+def _goes_on(now: dict[str, Any]) -> str:
+    """What there is without the page."""
     if now["state"] == "running":
-        say(f"run {now['run']} is still running; watch it with: engram lab; stop it with: engram lab --stop")
+        return f"run {now['run']} is still running; watch it with: engram lab; stop it with: engram lab --stop"
+    return "nothing is being trained, and all that was done is kept; open the page again with: engram lab"
 
 
 def _change_token() -> None:

@@ -23,6 +23,7 @@ from engram.cli.output import (
 )
 from engram.cli.runs import runs
 from engram.errors import EngramError, Interrupted, explain_crash
+from engram.signals import listen, raised_before, report_stop, stop_listening
 
 app = App(
     name="engram",
@@ -30,6 +31,7 @@ app = App(
     default_parameter=Parameter(negative=""),  # of all groups of commands
     exit_on_error=False,
     print_error=False,
+    suppress_keyboard_interrupt=False,  # it would end without a word; `main` says what was kept
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
 for command in (runs, fact, lab, replay, verify, ledger):
@@ -210,8 +212,18 @@ def doctor(*, json: bool = False) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; turn errors into one line and an exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    """Run a command; turn errors into one line and an exit code. Without arguments this is the whole process."""
+    if arguments is None:
+        listen()
+        try:
+            _run(sys.argv[1:])
+        finally:
+            stop_listening()
+    else:
+        _run(arguments)
+
+
+def _run(words: list[str]) -> None:
     debug = "--debug" in words
     try:
         with only_the_answer_on_stdout(words):
@@ -220,16 +232,14 @@ def main(arguments: list[str] | None = None) -> None:
     except CycloptsError as error:
         say(f"engram: {' '.join(str(error).split())}")
         sys.exit(2)
-    except Interrupted as stop:
-        say(f"engram: {stop}")
-        sys.exit(130)
-    except KeyboardInterrupt:
-        say("engram: stopped at once; what was saved is kept, and the same command resumes it")
-        sys.exit(130)
+    except (Interrupted, KeyboardInterrupt) as stop:
+        sys.exit(report_stop(stop))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # a reader such as `head` has left
         sys.exit(0)
     except Exception as error:
+        if stop := raised_before():
+            sys.exit(report_stop(stop))
         if debug:
             raise
         say(f"engram: {explain_crash(error)}")

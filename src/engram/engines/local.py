@@ -1,12 +1,10 @@
 """The local engine: one Spec in this process with all threads, many Specs in processes with one thread each."""
 
 import os
-import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +14,11 @@ from engram.engines import OnRow, Outcome
 from engram.engines.worker import Died, Worker
 from engram.errors import EngramError, Interrupted
 from engram.records import Record
+from engram.records import state as states
 from engram.records.follow import Follower
+from engram.records.state import State
 from engram.runner.execute import execute
+from engram.signals import keeping, waiting_for_signals
 from engram.specs import Spec
 from engram.specs.spec import run_id
 
@@ -61,12 +62,12 @@ class Local:
         """Runs each Spec to its end, or reads it if it has ended. `on_row` sees every row once, stored rows too.
 
         A Spec that fails does not stop the others. Ctrl-C lets every run finish its step and save, then raises
-        Interrupted.
+        Interrupted; so do SIGTERM and SIGHUP where the command line listens to them.
         """
         asked = {run_id(spec): spec for spec in specs}  # one that occurs twice runs once
         unfinished = [spec for id, spec in asked.items() if Record(self.home / id).ended is None]
         in_processes = unfinished if len(unfinished) > 1 and self.device == "cpu" else []
-        with stop_on_ctrl_c() as stopped:
+        with keeping(lambda: _kept(self.home, list(asked))), waiting_for_signals() as stopped:
             failed = _Pool(self, in_processes, on_row, stopped).run() if in_processes else {}
             here = [spec for spec in asked.values() if spec not in in_processes]
             failed |= self._one_by_one(here, on_row, stopped)
@@ -86,24 +87,18 @@ class Local:
         return failed
 
 
-@contextmanager
-def stop_on_ctrl_c() -> Iterator[Callable[[], bool]]:
-    """First Ctrl-C: ask the run to stop after its step. Second: stop at once; what was saved stays valid."""
-    asked: list[int] = []
-
-    def handler(number: int, frame: object) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _kept(home: Path, ids: Sequence[str]) -> str:
+    """What there is of runs that were stopped at once, and how to go on."""
+    if len(ids) > 1:
+        over = sum((home / id / "digest.json").exists() for id in ids)
+        done = f"{over} of {len(ids)} runs are finished, and of the others what was saved is kept"
+        return f"{done}; resume with: the same command"
+    (id,) = ids
+    if (home / id / "digest.json").exists():
+        return f"run {id} is finished and kept; the same command goes on from there"
+    if not (home / id / states.NAME).exists():
+        return f"nothing of run {id} was saved yet; begin again with: the same command"
+    return f"run {id} is kept up to step {State.read(home / id).step}; resume with: engram runs resume {id}"
 
 
 @dataclass

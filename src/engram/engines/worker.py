@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engram.errors import EngramError, Interrupted, explain_crash
+from engram.signals import ENDING
 from engram.specs import Spec
 from engram.specs.encode import message_of, of_message
 from engram.specs.spec import run_id
@@ -101,7 +102,7 @@ def main() -> int:
     """The child's side: a line on stdout for each Spec that is over, with its error if it failed."""
     asked: list[int] = []
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         signal.signal(number, lambda number, frame: asked.append(number))
     answers, sys.stdout = sys.stdout, sys.stderr  # what a user's file prints is not an answer
     import torch

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
-from engram.lab.mailbox import NO_TRAINER, Mailbox, Order
+from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
 from engram.lab.presets import chosen, listed
 from engram.lab.protocol import Intervene, Start
 from engram.lab.run_reader import RunReader
@@ -22,6 +22,8 @@ from engram.specs.events import kind_called
 
 COMMANDS_A_SECOND = 20
 SECONDS_FOR_AN_ANSWER = 30.0
+SECONDS_TO_LEAVE = 2.0
+TRAINERS = 3  # that are asked to start a run, if each of them is about to leave
 SECONDS_BETWEEN_WATCHES = 4.0
 
 
@@ -57,31 +59,54 @@ class Backend:
         return self._status
 
     async def order(self, order: Order) -> Order:
-        """The trainer's answer to an order; without a trainer at work one is called."""
+        """The trainer's answer to an order; without a trainer at work one is called.
+
+        One that was about to leave has not done it: to start or go on with a run, the next one is asked.
+        """
+        told = await self._order(order)
+        for _ in range(TRAINERS - 1):
+            if not told.get("left") or order["op"] not in ("start", "go"):
+                break
+            await asyncio.to_thread(self._wait_until_it_left)
+            told = await self._order(order)
+        return {name: value for name, value in told.items() if name != "left"}
+
+    def _wait_until_it_left(self) -> None:
+        """Or until another one may have come."""
+        end = time.monotonic() + SECONDS_TO_LEAVE
+        while self.mailbox.has_trainer() and time.monotonic() < end:
+            time.sleep(0.02)
+
+    async def _order(self, order: Order) -> Order:
         await asyncio.to_thread(self.mailbox.start_trainer)  # a new one takes seconds to come: pages go on meanwhile
         id = self._next = self._next + 1
         answer = self.waiting[id] = asyncio.get_running_loop().create_future()
+        self._hear()  # from here on the answer is new
         self.mailbox.write("orders", order | {"id": id})
         try:
-            return await asyncio.wait_for(self._answered(answer), SECONDS_FOR_AN_ANSWER)
+            return await asyncio.wait_for(self._answered(id, answer), SECONDS_FOR_AN_ANSWER)
         except TimeoutError:
             return {"ok": False, "error": "the trainer did not answer in time; it may be in a very long step"}
         finally:
             del self.waiting[id]
             self._asked = -POLL  # what the trainer did before is old
 
-    async def _answered(self, answer: asyncio.Future[Order]) -> Order:
+    async def _answered(self, id: int, answer: asyncio.Future[Order]) -> Order:
         looks = count()
         while not answer.done():
-            if next(looks) % 50 == 49 and not self.mailbox.has_trainer():
-                raise EngramError("the trainer has left; ask again, and another one comes")
-            lines, self._answers = self.mailbox.read("answers", self._answers)
-            for line in lines:
-                future = self.waiting.get(line.pop("id", None))
-                if future is not None and not future.done():
-                    future.set_result(line)
+            left = next(looks) % 50 == 49 and not self.mailbox.may_be_answered(id)  # first: it may have answered before
+            self._hear()
+            if left and not answer.done():
+                return LEFT
             await asyncio.sleep(0.02)
         return answer.result()
+
+    def _hear(self) -> None:
+        lines, self._answers = self.mailbox.read("answers", self._answers)
+        for line in lines:
+            future = self.waiting.get(line.pop("id", None))
+            if future is not None and not future.done():
+                future.set_result(line)
 
     def not_too_many(self) -> None:
         """Commands that are refused do not count: a flood keeps nobody else from pausing for longer than it takes."""

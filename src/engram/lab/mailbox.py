@@ -18,6 +18,7 @@ from engram.records.files import writing_to
 
 Order = dict[str, Any]
 NO_TRAINER: Order = {"run": None, "state": "none", "step": None, "limit": 0, "error": None}
+LEFT: Order = {"ok": False, "left": True, "error": "the trainer has left; ask again, and another one comes"}
 SECONDS_TO_COME = 60.0
 SHORTEST_TOKEN = 20
 _called: list[subprocess.Popen[bytes]] = []  # kept so that trainers which have left are reaped
@@ -93,6 +94,10 @@ class Mailbox:
     def has_trainer(self) -> bool:
         """Whether a trainer is at work here."""
         return files.is_held(self.folder / "trainer.lock", patience=0.01)
+
+    def may_be_answered(self, id: int) -> bool:
+        """Whether a trainer is at work that has this order: one that came later began with an empty mailbox."""
+        return self.has_trainer() and any(order.get("id") == id for order in self.read("orders", 0)[0])
 
     def start_trainer(self) -> None:
         """A trainer at work: the one that is there, or a new one in a session of its own."""

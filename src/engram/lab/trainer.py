@@ -18,12 +18,13 @@ from filelock import Timeout
 
 from engram.engines.local import cores, threads_for
 from engram.errors import EngramError, Interrupted, explain_crash
-from engram.lab.mailbox import Mailbox, Order
+from engram.lab.mailbox import LEFT, Mailbox, Order
 from engram.learning import Moment
 from engram.records import Record
 from engram.records.fork import fork, steered
-from engram.records.writer import Writer, note, write_spec
+from engram.records.writer import Writer, note, removed, write_spec
 from engram.runner.execute import execute
+from engram.signals import ENDING
 from engram.specs import Train
 from engram.specs.encode import build, of_message
 from engram.specs.events import Event, kind_called
@@ -43,12 +44,13 @@ def main() -> int:
         mailbox.lock.acquire(timeout=2, poll_interval=0.01)
     except Timeout:
         return 0  # another one was faster
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: mailbox.write("orders", {"id": None, "op": "quit"}))
+    trainer = Trainer(mailbox, os.getppid())
+    for number in ENDING:
+        signal.signal(number, trainer.hear_signal)
     mailbox.clear()
-    Trainer(mailbox, os.getppid()).work()
+    trainer.work()
     mailbox.lock.release()
-    return 0
+    return trainer.explain_signal()
 
 
 class Trainer:
@@ -61,20 +63,44 @@ class Trainer:
         self.until: int | None = None  # a step before which to pause
         self.limit = 0.0  # steps a second; 0: as fast as it can
         self._orders: list[Order] = []
+        self._signals: list[int] = []
         self._read = 0
         self._hz, self._watched, self._shown, self._told = 2.0, 0.0, 0.0, 0.0
         self._due = 0.0  # when the next step may be taken
+
+    def hear_signal(self, number: int, frame: object) -> None:
+        """It saves at the next step, as when it is asked to quit."""
+        self._signals.append(number)
+        self._orders.insert(0, {"id": None, "op": "quit"})
+
+    def explain_signal(self) -> int:
+        """The exit code; a signal that ended it is explained in its log."""
+        if not self._signals:
+            return 0
+        kept = "stopped; nothing was being trained; begin again with: engram lab"
+        if self.spec is not None and not self.ended and self.error is None:
+            kept = str(Interrupted([run_id(self.spec)], self.rows))
+        print(f"engram: {kept}", file=sys.stderr, flush=True)
+        return 128 + self._signals[0]
 
     def work(self) -> None:
         self.tell()
         while not (self.quitting or (self.idle and os.getppid() != self.server)):
             self.look()
-            while self._orders:
+            while self._orders and not self.quitting:
                 self.obey(self._orders.pop(0))
-            if self.idle or self.quitting:
+            if self.idle and not self.quitting:
                 time.sleep(LOOK)
-            else:
+            elif not self.quitting:
                 self.train()
+        self.refuse_the_rest()
+
+    def refuse_the_rest(self) -> None:
+        """What came too late: obeyed now, it would be answered and then lost."""
+        orders, self._read = self.mailbox.read("orders", self._read)
+        for order in (*self._orders, *orders):
+            with suppress(EngramError):
+                self.mailbox.write("answers", {"id": order["id"]} | LEFT)
 
     @property
     def idle(self) -> bool:
@@ -98,7 +124,8 @@ class Trainer:
         """New orders; those that need not interrupt a step are obeyed at once."""
         orders, self._read = self.mailbox.read("orders", self._read)
         for order in orders:
-            self.obey(order) if order["op"] in AT_ONCE else self._orders.append(order)
+            leaving = any(earlier["op"] == "quit" for earlier in self._orders)
+            self._orders.append(order) if leaving or order["op"] not in AT_ONCE else self.obey(order)
 
     def obey(self, order: Order) -> None:
         """Every order gets an answer: where it took effect, or why it did not."""
@@ -118,7 +145,10 @@ class Trainer:
     def train(self) -> None:
         assert self.spec is not None
         self.tell()
+        folder = self.home / run_id(self.spec)
         try:
+            if not (folder / "spec.json").exists():  # it was there when the run was taken
+                raise removed(folder)
             torch.set_num_threads(threads_for(self.spec, self.home, cores()))
             execute(self.spec, self.home, on_row=self.see, stop=self.stop, on_moment=self.keep)
             self.ended = True

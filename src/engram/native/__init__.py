@@ -145,11 +145,16 @@ def _compile(compiler: str, library: Path) -> None:
     parts = [library.with_name(f"{name}.o") for name in SOURCES]
     for source, part in zip(SOURCES, parts, strict=True):
         _compile_one(compiler, HERE / source, part)
-    subprocess.run([compiler, *LINK, *map(str, parts), "-o", str(library)], check=True, capture_output=True)
+    _call([compiler, *LINK, *map(str, parts), "-o", str(library)], check=True)
 
 
 def _compile_one(compiler: str, source: Path, part: Path) -> None:
     for native in NATIVE:
         flags = [*COMPILE, *([native] if native else []), str(source), "-o", str(part)]
-        if subprocess.run([compiler, *flags], check=not native, capture_output=True).returncode == 0:
+        if _call([compiler, *flags], check=not native) == 0:
             return
+
+
+def _call(command: list[str], check: bool) -> int:
+    """In a session of its own: stopped by Ctrl-C at the terminal, it would leave a run to the other path for good."""
+    return subprocess.run(command, check=check, capture_output=True, start_new_session=True).returncode

@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,13 @@ def note(folder: Path, step: int, order: dict[str, Any]) -> None:
         refuse_link(folder)
         with open_to_append(folder / "events.jsonl") as file:
             file.write(json.dumps(about).encode() + b"\n")
+
+
+def removed(folder: Path) -> EngramError:
+    """Why a run cannot go on that is no longer where it was."""
+    return EngramError(
+        f"the folder of run {folder.name} was removed; nothing more is written; run it again to begin anew"
+    )
 
 
 class Writer:
@@ -108,6 +116,7 @@ class Writer:
         self._seconds_before = float(json.loads(timing[-1])["seconds"]) if timing else 0.0
         self._drop_what_comes_later()
         self._rows, self._timing = self._cut_to("rows.jsonl", rows), self._cut_to("timing.jsonl", timing)
+        self._path, self._file = str(self.folder / "rows.jsonl"), os.fstat(self._rows.fileno())
         self._sums = self._sums_before = {"rows": _sum(rows), "timing": _sum(timing)}
 
     def _drop_what_comes_later(self) -> None:
@@ -137,8 +146,29 @@ class Writer:
             files.write_env(self.folder, self._sittings)
         self._began = self._saved = time.monotonic()
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Nothing is written to a run that was removed or moved away, and no part of its folder made again."""
+        self._refuse_if_removed()
+        try:
+            with writing_to(self.folder):
+                yield
+        except EngramError:
+            self._refuse_if_removed()  # meanwhile: this is why it could not be written
+            raise
+
+    def _refuse_if_removed(self) -> None:
+        """One look at the file that is always there: it must be the one that is being written."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            raise removed(self.folder) from None
+        if (found.st_ino, found.st_dev) != (self._file.st_ino, self._file.st_dev):
+            raise removed(self.folder)
+
     def append(self, row: Row) -> None:
         """Hand a row to the file system before the next step begins."""
+        self._refuse_if_removed()
         with writing_to(self.folder):
             seconds = self._seconds_before + time.monotonic() - self._began
             timing = {"step": row["step"], "seconds": round(seconds, 4)}
@@ -170,7 +200,7 @@ class Writer:
         self._put(f"states/{step:06d}.safetensors", state.to_bytes(), durable=False)
 
     def _put(self, name: str, content: bytes, durable: bool) -> None:
-        with writing_to(self.folder):
+        with self._writing():
             files.replace(self.folder / name, content, durable)
 
     def save_if_due(self, step: int, tensors: Weights) -> None:
@@ -179,7 +209,7 @@ class Writer:
 
     def save(self, step: int, tensors: Weights) -> None:
         """The state before step `step`; the rows up to there are on disk first."""
-        with writing_to(self.folder):
+        with self._writing():
             self._sync_lines()
             files.replace(self.folder / states.NAME, self._state(step, tensors, self._sums).to_bytes())
         self._saved = time.monotonic()
@@ -196,7 +226,7 @@ class Writer:
 
     def end(self, how: str) -> None:
         """Seal the record: how it ended, and digests of all that it holds, which is on disk before they are."""
-        with writing_to(self.folder):
+        with self._writing():
             self._sync_lines()
             for folder in (self.folder / "snapshots", self.folder / "states"):
                 for path in (*files.numbered(folder).values(), *([folder] if folder.exists() else [])):

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -39,10 +40,16 @@ class View:
         return self.see
 
     def __exit__(self, *error: object) -> None:
-        if self._live:
-            self._live.stop()
+        with suppress(OSError):
+            if self._live:
+                self._live.stop()
 
     def see(self, spec: Spec, row: Row) -> None:
+        """A run goes on, and is saved, when the terminal that it is shown in is closed."""
+        with suppress(OSError):
+            self._show(spec, row)
+
+    def _show(self, spec: Spec, row: Row) -> None:
         run = self.runs[run_id(spec)]
         prefix = f"seed {spec.seed}: " if len(self.runs) > 1 else ""
         news = run.see(row)

@@ -19,6 +19,7 @@ from engram.cli.main import main
 from engram.cli.output import answer, only_the_answer_on_stdout, say, tell
 from engram.facts.learn import spec_of_file
 from engram.models.factual import Factual
+from engram.records.table import Table
 from engram.runner.execute import execute
 from engram.show.curves import birth_curves, curves, headline
 from engram.show.facts import one_fact
@@ -209,7 +210,9 @@ def test_figures_of_facts_show_names_as_they_are(learned: Any) -> None:
 
 def test_names_of_columns_are_drawn_as_they_are(home: Path, tiny: Callable[..., Train]) -> None:
     record = execute(tiny(steps=2), home)
-    rows = [row | {"_own.$\\frac{1}{": 0.5, "recall._x$y$": 0.1} for row in record.rows]
-    record.__dict__["rows"] = rows
+    table = Table()
+    odd = {"_own.$\\frac{1}{": 0.5, "recall._x$y$": 0.1}
+    table.add([json.dumps(row | odd).encode() for row in record.rows])
+    record.__dict__["table"] = table
     for figure in (birth_curves([record]), curves([record])):
         assert "_x$y$" in [text.strip("\u200b") for text in drawn(figure)]

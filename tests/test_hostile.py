@@ -127,7 +127,7 @@ def test_code_that_the_spec_does_not_name_never_runs(
     (foreign.folder / "code" / "more.py").write_text(CANARY)
     code, _, err = said(capsys, "runs", "check", foreign.id, "--trust")
     assert (code, canary.exists()) == (2, False)
-    assert "is not the file that the Spec was made with" in err
+    assert "code/theirs.py is not what spec.json names" in err
     assert list(foreign.code) == ["theirs.py"]
 
 

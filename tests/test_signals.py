@@ -17,7 +17,8 @@ import pytest
 
 from engram.api import recheck
 from engram.records import Record
-from engram.records.shelf import all_records, being_written
+from engram.records.index import being_written
+from engram.records.shelf import all_records
 from engram.records.state import State
 
 LONG = ["run", "birth.joint", "--scale", "smoke", "--set", "plan.steps=30000"]
@@ -90,7 +91,7 @@ def test_a_signal_while_the_command_is_being_loaded(home: Path, number: int) -> 
 MOMENTS = {
     "preparing Specs": (["run", "birth.joint"], "engram.experiments.birth.joint"),
     "ledger": (["ledger", "birth"], "engram.claims.ledger"),
-    "runs ls": (["runs", "ls"], "engram.records.shelf"),
+    "runs ls": (["runs", "ls"], "engram.records.index"),
     "verify": (["verify", "birth", "--scale", "smoke"], "engram.experiments.birth.joint"),
 }
 
@@ -125,7 +126,7 @@ def test_a_signal_in_a_place_that_cannot_raise(home: Path) -> None:
 def test_a_signal_that_comes_out_as_another_error(home: Path) -> None:
     """As from compiled modules, which turn what interrupts their import into an ImportError."""
     turn = "def wait(wait=wait):\n try:\n  wait()\n except BaseException:\n  raise ImportError('odd')\n"
-    run = start("runs", "ls", at="engram.records.shelf", code=WAIT + turn + START)
+    run = start("runs", "ls", at="engram.records.index", code=WAIT + turn + START)
     until(run, Path("here").exists)
     run.send_signal(signal.SIGINT)
     assert "the same command" in ended(run, 130)

@@ -35,8 +35,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 def engram(*command: str, home: Path, **environment: str) -> subprocess.Popen[str]:
     env = os.environ | {"ENGRAM_HOME": str(home)} | environment
-    code = "import sys; from engram.cli.main import main; main(sys.argv[1:])"
-    call = [sys.executable, "-c", code, *command]
+    call = [sys.executable, "-m", "engram", *command]
     return subprocess.Popen(call, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, cwd=home)
 
 

@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
-from engram.records.files import sha256
-from engram.records.index import lines
-from engram.records.remembered import Memory
 
 Claims = list[dict[str, Any]]
 Words = tuple[str, ...]
@@ -24,6 +21,8 @@ class Decided:
 
 def decided(words: Words, homes: Sequence[Path], reread: bool = False) -> Decided:
     """The claims of the experiments that are named; where claims are named, only these."""
+    from engram.records.remembered import Memory
+
     memory, key = Memory("ledger", *homes), _key(homes, reread)
     known = {} if reread else memory.recall()
     if known.get("key") != key or not _names(known["ids"], words) <= set(known["claims"]):
@@ -37,6 +36,9 @@ def decided(words: Words, homes: Sequence[Path], reread: bool = False) -> Decide
 
 def _key(homes: Sequence[Path], reread: bool) -> str:
     """Changes with every record that has ended."""
+    from engram.records.files import sha256
+    from engram.records.index import lines
+
     found = [(i, line) for i, home in enumerate(homes) for line in lines(home, reread)]
     return sha256(repr(sorted((i, line.id, line.stamp) for i, line in found if line.ended)).encode())
 

@@ -1,14 +1,15 @@
 """Somebody else's code is run only after a person has said so, once for each file."""
 
 import sys
+from typing import Any
 
 from engram.cli.output import confirmed, say
-from engram.records.kept import Kept
-from engram.records.trust import describe, refuse_untrusted, untrusted
 
 
-def ask_trust(record: Kept, trust: bool) -> None:
+def ask_trust(record: Any, trust: bool) -> None:
     """Goes on if the code of a record may run here: it is known, --trust says so, or a person at the terminal does."""
+    from engram.records.trust import describe, refuse_untrusted, untrusted
+
     strange = untrusted(record.code)
     if not strange:
         return

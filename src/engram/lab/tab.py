@@ -179,7 +179,7 @@ class Tab:
         """What cannot be read is told once; the rest is shown."""
         try:
             run = self.backend.reader.seen(name, tick)
-            about = sent.unless(("about", name), run.untrusted, run.about)
+            about = sent.unless(("about", name), (run.untrusted,), run.about)
         except EngramError as error:
             told = {"t": "error", "message": str(error)}
             return [sent.unless(("error", name), told, told)]

@@ -16,7 +16,7 @@ from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.probes.columns import axis, curves, memories
 from engram.records.follow import Follower
-from engram.records.index import Line, line_of, state
+from engram.records.index import line_of, state
 from engram.records.table import Column, Table
 from engram.records.thinning import thinned
 from engram.records.trust import Untrusted
@@ -113,17 +113,22 @@ class WatchedRun(Follower):
     @property
     def about(self) -> dict[str, Any]:
         """From the Spec; of one that may not be built, what lists say."""
-        told = {name: getattr(self._line, name) for name in ("title", "steps", "seed", "events")}
-        return {"t": "about", "run": self.id} | told | (self._parts if self.untrusted is None else NOTHING_TO_SEE)
+        known = self._parts if self.untrusted is None else self._listed | NOTHING_TO_SEE
+        return {"t": "about", "run": self.id} | known
 
     @cached_property
-    def _line(self) -> Line:
-        return line_of(self.record)
+    def _listed(self) -> dict[str, Any]:
+        line = line_of(self.record)
+        return {"title": line.title, "steps": line.steps, "seed": line.seed, "events": line.events}
 
     @cached_property
     def _parts(self) -> dict[str, Any]:
         spec = self.spec
         return {
+            "title": spec.title,
+            "steps": spec.steps,
+            "seed": spec.seed,
+            "events": [{"step": event.step, "what": event.sentence} for event in spec.events],
             "N": spec.task.N,
             "T": spec.task.T,
             "letters": list(marks_of(spec.task)) if hasattr(spec.task, "alphabet") else None,

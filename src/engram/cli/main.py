@@ -172,11 +172,22 @@ def report(
     json: bool = False,
 ) -> None:
     """Write one self-contained HTML file about runs; it opens offline."""
-    from engram.api import load, write_report
+    from concurrent.futures import ThreadPoolExecutor
+
+    from engram.records.files import home
+    from engram.records.kept import Kept
+    from engram.records.places import named
 
     if not names:
         raise EngramError("report: name at least one run; `engram runs ls` lists them")
-    path = write_report(output.resolve(), "Engram report", [load(name) for name in names])
+    found = [Kept(named(name, home())) for name in names]
+    with ThreadPoolExecutor(1) as pool:  # long runs are read while torch is loaded
+        read = pool.submit(lambda: [kept.table for kept in found])
+        from engram.api import write_report
+        from engram.records import Record
+
+        read.result()
+    path = write_report(output.resolve(), "Engram report", [Record.of(kept) for kept in found])
     answer({"report": str(path)}) if json else tell(f"report  {near(path)}")
 
 

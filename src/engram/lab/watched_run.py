@@ -1,7 +1,7 @@
 """A run that somebody looks at: looked at once for all pages of a moment."""
 
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -66,7 +66,7 @@ class WatchedRun(Follower):
         self._see_state()  # first: of a run that is over, all rows are told
         self.look_for_weights()
         try:
-            deque(self.poll(), maxlen=0)
+            self.catch_up()
             self.wrong = None
         except EngramError as error:
             self.wrong = str(error)

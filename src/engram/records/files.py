@@ -41,7 +41,7 @@ COMMITTED = Path(str(files("engram"))) / "data" / "records"
 LIVE = "live.safetensors"
 Place = Path | zipfile.Path  # the folder of a record, on disk or in a bundle
 AnyPlace = TypeVar("AnyPlace", bound=Path | zipfile.Path)
-AT_A_TIME = 1 << 18  # bytes of a long file
+AT_A_TIME = 1 << 20  # bytes of a long file
 MOST_BYTES, MOST_JSON = 2 << 30, 16 << 20  # of a file of a record, unpacked; of Spec, environment and digest
 MOST_LINE, MOST_ROWS = 4 << 20, 10_000_000  # bytes of a row; rows of a record
 

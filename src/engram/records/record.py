@@ -34,6 +34,13 @@ class Record(Kept):
     env     versions, device and threads of each sitting
     """
 
+    @classmethod
+    def of(cls, kept: Kept) -> "Record":
+        """The same run; what was read of it is not read again."""
+        record = cls(kept.place)
+        vars(record).update(vars(kept))
+        return record
+
     @cached_property
     def spec(self) -> Spec:
         """The Spec, checked against the folder's name."""

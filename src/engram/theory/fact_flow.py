@@ -15,7 +15,6 @@ from math import comb, factorial, prod
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.integrate import solve_ivp
 
 from engram.errors import EngramError
 from engram.tasks.book import Book
@@ -113,6 +112,8 @@ def velocity(head: Head, prompts: PromptLaw) -> Head:
 
 def flow(first: Head, prompts: PromptLaw, times: Float[np.ndarray, " t"]) -> Iterator[Head]:
     """The head at these times, by an adaptive Runge–Kutta method of order 8."""
+    from scipy.integrate import solve_ivp  # slow to import, and needed only here
+
     V = len(first.w)
 
     def unpacked(y: np.ndarray) -> Head:

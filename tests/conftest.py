@@ -8,8 +8,14 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
+from engram.folders import cache
+
 DATA = tempfile.TemporaryDirectory()
-os.environ["XDG_DATA_HOME"] = DATA.name  # what tests trust is forgotten with them
+KERNEL = cache() / "kernel"
+if KERNEL.is_dir():  # compiled once
+    shutil.copytree(KERNEL, Path(DATA.name) / "engram" / "kernel")
+os.environ["XDG_CACHE_HOME"] = DATA.name
+os.environ["XDG_DATA_HOME"] = DATA.name  # what tests trust and remember is forgotten with them
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests run side by side: threads that wait must not spin
 install_import_hook("engram", "typecheck.check")
 

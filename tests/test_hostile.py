@@ -1,5 +1,6 @@
 """Somebody else's record: whatever is done to look at it runs none of its code, and says what was not done."""
 
+import json
 import os
 import pty
 import shutil
@@ -16,6 +17,7 @@ from engram.cli.main import main
 from engram.errors import EngramError
 from engram.lab.run_reader import RunReader
 from engram.records import Record
+from engram.records.audit import refuse_damaged
 from engram.records.bundle import bundle
 from engram.records.trust import Untrusted
 from engram.values import OWN_FILE
@@ -136,6 +138,35 @@ def test_a_name_that_leaves_the_folder_reads_nothing(foreign: Record) -> None:
     (foreign.folder / "spec.json").write_text(text)
     (foreign.folder.parent.parent / "secret.py").write_text("secret = 1")
     assert Record(foreign.folder).code == {}
+    (foreign.folder / "digest.json").unlink()
+    with pytest.raises(EngramError, match=r"code/../../secret\.py, which spec\.json names, is missing"):
+        refuse_damaged(Record(foreign.folder))
+
+
+@pytest.mark.parametrize("change", ["no code", "no seed", "odd seed", "no curves"])
+def test_a_report_is_made_of_whatever_there_is(
+    change: str, foreign: Record, canary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (foreign.folder / "digest.json").unlink()
+    spec = foreign.spec_json | ({"seed": [1]} if change == "odd seed" else {})
+    if change == "no code":
+        shutil.rmtree(foreign.folder / "code")
+    if change == "no curves":
+        (foreign.folder / "rows.jsonl").write_text('{"step": 0, "loss": 1.0}\n')
+    if change == "no seed":
+        del spec["seed"]
+    (foreign.folder / "spec.json").write_text(json.dumps(spec))
+    code, _, err = said(capsys, "report", foreign.id)
+    assert (code, canary.exists()) == (0, False), err
+
+
+def test_trust_that_cannot_be_noted_is_one_line(
+    foreign: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    code, _, err = said(capsys, "runs", "check", foreign.id, "--trust")
+    assert (code, "cannot note what you trust" in err) == (2, True)
 
 
 def test_own_runs_are_trusted_when_they_are_made(home: Path, canary: Path, tmp_path: Path) -> None:

@@ -90,6 +90,14 @@ def test_whatever_changes_is_read_again(change: Callable[[Path], object], filled
     assert overview(filled) != before or change is CHANGES["a link"]
 
 
+def test_a_link_to_a_bundle_is_read_again_when_the_bundle_changes(filled: Path, tiny: Tiny, tmp_path: Path) -> None:
+    elsewhere = (filled / "second.zip").rename(tmp_path / "elsewhere.zip")
+    (filled / "second.zip").symlink_to(elsewhere)
+    assert len(lines(filled)) == 2
+    bundle([execute(tiny(seed=7), tmp_path / "other")], elsewhere)
+    assert run_id(tiny(seed=7)) in {line.id for line in lines(filled)}
+
+
 def test_a_damaged_or_older_memory_is_made_anew(filled: Path) -> None:
     right, memory = lines(filled), Memory("index", filled)
     whole = memory.path.read_text()

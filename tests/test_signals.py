@@ -151,7 +151,7 @@ def test_a_birth_saves_too(home: Path) -> None:
     until(run, lambda: begun(home))
     run.send_signal(signal.SIGTERM)
     (record,) = all_records(home)
-    assert f"engram runs resume {record.id}" in ended(run, 143)
+    assert f"engram runs resume {record.id}" in ended(run, 129)
     assert State.read(record.folder).step > 5
 
 
@@ -208,7 +208,7 @@ def test_the_lab_closes_its_page(home: Path) -> None:
     port = int(json.loads(run.stdout.readline())["url"].split(":")[2].split("/")[0])
     until(run, lambda: _answers(port))
     run.send_signal(signal.SIGHUP)
-    assert "nothing is being trained" in ended(run, 143)
+    assert "nothing is being trained" in ended(run, 129)
 
 
 def _answers(port: int) -> bool:

@@ -1,6 +1,7 @@
 """Rows by column: the same numbers as the rows, from any piece of them, in any order of reading and cutting back."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.errors import EngramError
-from engram.lab.watched_run import MOST_ROWS, drawn_columns
+from engram.lab.watched_run import MOST_ROWS, WatchedRun, drawn_columns
+from engram.native import kernel
 from engram.native.rows import read_rows
 from engram.records.files import COMMITTED, line_of
 from engram.records.kept import Kept
@@ -66,6 +68,26 @@ def test_a_line_that_is_not_the_next_row_is_refused(line: bytes) -> None:
     assert len(table) == 1
 
 
+def test_a_wrong_line_is_named_at_every_look(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"step": 0, "loss": 1.0}\n')
+    run = WatchedRun(tmp_path)
+    run.look()
+    for line in ("nonsense", '{"step": -5}', '{"step": 7}', '{"step": "1"}'):
+        (tmp_path / "rows.jsonl").write_text(f'{{"step": 0, "loss": 1.0}}\n{line}\n')
+        for moment in (time.monotonic(), time.monotonic() + 1):
+            run.look(moment)
+            assert "rows.jsonl" in str(run.wrong)
+    assert len(run.table) <= 1
+
+
+def test_a_curve_is_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"step": 0, "loss": 1.0}\n')
+    kept = Kept(tmp_path)
+    for values in kept.curve("loss"):
+        values *= 0
+    assert kept.last("loss") == 1.0
+
+
 @given(st.lists(st.binary(max_size=9).filter(lambda b: b"\n" not in b)), st.integers(1, 9))
 def test_lines_come_whole_however_they_are_cut(content: list[bytes], size: int) -> None:
     whole = b"".join(line + b"\n" for line in content) + b"cut"
@@ -104,14 +126,21 @@ def test_a_record_with_a_wrong_line_says_which(tmp_path: Path) -> None:
         _ = Kept(tmp_path / "run").table
 
 
+needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C++ compiler on PATH")
 PLAIN = st.one_of(st.floats(-1e9, 1e9), st.integers(-(10**20), 10**20), st.none())
-WHOLE_ROWS = st.lists(st.dictionaries(st.sampled_from(["loss", "recall.W", "n", "größe", 'a"b']), PLAIN), max_size=12)
+WHOLE_ROWS = st.lists(
+    st.dictionaries(st.sampled_from(["loss", "recall.W", "n", "größe", 'a"b', "\ud800"]), PLAIN), max_size=12
+)
 
 
+@needs_kernel
 @given(WHOLE_ROWS, st.integers(0, 12), st.booleans())
 def test_the_kernel_reads_what_python_reads(rows: list[dict[str, Any]], first: int, ascii: bool) -> None:
     """A row may hold anything; what the kernel does not take is left to Python, whole."""
-    text = [json.dumps({"step": i} | row, ensure_ascii=ascii).encode() + b"\n" for i, row in enumerate(rows)]
+    text = [
+        json.dumps({"step": i} | row, ensure_ascii=ascii).encode(errors="surrogatepass") + b"\n"
+        for i, row in enumerate(rows)
+    ]
     ours, slow = Table(), Table()
     for part in (text[:first], text[first:]):
         if not ours._add_fast(b"".join(part)):
@@ -122,6 +151,7 @@ def test_the_kernel_reads_what_python_reads(rows: list[dict[str, Any]], first: i
         np.testing.assert_array_equal(ours.dense(name), slow.dense(name))
 
 
+@needs_kernel
 @given(st.floats(width=32), st.integers(1, 17))
 def test_numbers_are_read_to_the_last_bit(value: float, digits: int) -> None:
     text = f"{value:.{digits}g}" if abs(value) < 1e300 else "0.5"
@@ -175,6 +205,7 @@ def test_what_is_not_plain_is_left_to_python(line: str) -> None:
     assert (len(table), table.columns) == (0, {})
 
 
+@needs_kernel
 def test_any_bytes_are_survived() -> None:
     random = np.random.default_rng(0)
     whole = b'{"step": 0, "loss": 4.5, "recall.W": null}\n{"step": 1, "loss": -1e-05}\n'

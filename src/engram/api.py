@@ -276,7 +276,7 @@ def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
     spec, sealed = record.spec, record.ended is not None
     if isinstance(spec, Train) and not sealed and (record.place / NAME).exists():
         refuse_lost(record, spec, State.read(record.place).step)
-    compared = min(steps, len(record.rows))
+    compared = min(steps, len(record.table))
     then = record.env["sittings"][0]
     torch.set_num_threads(min(then["threads"], cores()))
     path = "reference" if then["path"] == "reference" else path_of(spec)

@@ -18,7 +18,7 @@ def private(folder: Path) -> Path:
     """A folder into which nobody else can write: what lies there is believed, or loaded into this process."""
     folder.mkdir(parents=True, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
-        raise RuntimeError(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of your own")
+        raise RuntimeError(f"{folder} is a link, or belongs to another user; move it away")
     folder.chmod(0o700)
     return folder
 

@@ -34,9 +34,9 @@ _raised: list[Stopped] = []  # by the first signal of this command that nobody w
 
 
 def listen() -> None:
-    """From here on signals end this process in one line. SIGHUP stays ignored where it is, as under nohup."""
+    """From here on signals end this process in one line. Those that are ignored stay ignored, as under nohup."""
     for number in ENDING:
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+        if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
     _wake_main_thread()
     sys.excepthook, sys.unraisablehook = _explain_last, _explain_unraisable
@@ -159,6 +159,7 @@ def waiting_for_signals() -> Iterator[Callable[[], bool]]:
     before: dict[int, Any] = {
         n: signal.getsignal(n) for n in ENDING if n == signal.SIGINT or signal.getsignal(n) is _stop
     }
+    before = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
     for number in before:
         signal.signal(number, handler)
     try:

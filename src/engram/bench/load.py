@@ -91,7 +91,7 @@ def _write(home: Path, spec: Any, content: bytes, weights: bool = False) -> str:
         files.replace(folder / f"snapshots/{spec.steps:06d}.safetensors", seal(trained, {"step": str(spec.steps)}))
     names = ["spec.json", "rows.jsonl", *(f"snapshots/{step:06d}.safetensors" for step in [spec.steps] if weights)]
     sums = {name: files.sha256((folder / name).read_bytes()) for name in names}
-    (folder / "digest.json").write_text(json.dumps({"end": "finished"} | sums))
+    files.write_digest(folder, {"end": "finished"} | sums)
     return folder.name
 
 

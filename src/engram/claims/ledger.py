@@ -152,8 +152,8 @@ class Index:
             self._take(one)
 
     @classmethod
-    def of(cls, homes: Sequence[Path], reread: bool = False) -> "Index":
-        ended = [Found(line, home) for home in homes for line in lines(home, reread) if line.ended]
+    def of(cls, homes: Sequence[Path]) -> "Index":
+        ended = [Found(line, home) for home in homes for line in lines(home) if line.ended]
         readable = (one for one in ended if one.line.why is None and one.line.today)
         return cls(readable, (Unreadable(one.line.id, one.line.why) for one in ended if one.line.why))
 

@@ -40,7 +40,7 @@ def _key(homes: Sequence[Path], reread: bool) -> str:
     from engram.records.index import lines
 
     found = [(i, line) for i, home in enumerate(homes) for line in lines(home, reread)]
-    return sha256(repr(sorted((i, line.id, line.stamp) for i, line in found if line.ended)).encode())
+    return sha256(repr([(i, line.id, line.bundle, line.stamp) for i, line in found if line.ended]).encode())
 
 
 def _names(ids: dict[str, list[str]], words: Words) -> set[str]:

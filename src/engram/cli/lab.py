@@ -1,13 +1,14 @@
 """`engram lab` and `engram replay`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from engram.cli.output import WholeNumber, answer, near, say, tell
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
-from engram.signals import keeping
+from engram.signals import Stopped, keeping
 
-LOCAL = ("127.0.0.1", "localhost", "::1")
 VISIBLE = (
     "--host {host}: whoever reaches this machine and has the URL can watch, steer and start runs here, "
     "and fill its disk; the URL travels unencrypted"
@@ -79,17 +80,23 @@ def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: 
         answer({"url": url, "home": str(home())}) if json else tell(f"lab  {url}")
         if browser:
             until_the_end.enter_context(opened(url, made.mailbox.folder))
-        _hear_hang_up()
-        with keeping(lambda: _goes_on(made.mailbox.status())):
+        with _hearing_hang_up(), keeping(lambda: _goes_on(made.mailbox.status())):
             serve(made, address, sockets)
 
 
-def _hear_hang_up() -> None:
+@contextmanager
+def _hearing_hang_up() -> Iterator[None]:
     """The server knows how to close its connections for SIGTERM only."""
     import signal
 
+    heard: list[int] = []
     if callable(signal.getsignal(signal.SIGHUP)):
-        signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
+        signal.signal(signal.SIGHUP, lambda number, _: (heard.append(number), signal.raise_signal(signal.SIGTERM)))
+    try:
+        yield
+    except Stopped as stop:
+        stop.number = heard[0] if heard else stop.number
+        raise
 
 
 def _goes_on(now: dict[str, Any]) -> str:
@@ -138,11 +145,12 @@ def replay(run: str, *, check: bool = False, trust: bool = False, json: bool = F
     record = load(run)
     ask_trust(record, trust)
     events = [{"step": event.step, "what": event.sentence} for event in record.train.events]
-    result = recheck(record, len(record.rows)) if check and record.rows else None
+    rows = len(record.table)
+    result = recheck(record, rows) if check and rows else None
     if json:
         answer({"run": record.id, "events": events} | ({} if result is None else {"check": result}))
     else:
         done = [f"step {event['step']:>6}  {event['what']}" for event in events]
         tell(*done or ["no interventions"])
-        tell(result["message"] if result else f"{len(record.rows)} rows; --check recomputes them")
+        tell(result["message"] if result else f"{rows} rows; --check recomputes them")
     return 0 if result is None or result["ok"] else 1

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 from engram.cli.facts import fact
-from engram.cli.lab import LOCAL, lab, open_lab, replay
+from engram.cli.lab import lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
 from engram.cli.output import (
     WholeNumber,
@@ -75,7 +75,7 @@ def _live_birth(fresh: bool, json: bool) -> None:
     from engram.specs.spec import run_id
 
     (spec,) = birth_specs(fresh)
-    open_lab(run_id(spec), None, LOCAL[0], browser=True, json=json, first=spec_order(spec))
+    open_lab(run_id(spec), None, "127.0.0.1", browser=True, json=json, first=spec_order(spec))
 
 
 def _births(record: Any) -> dict[str, dict[str, int | None]]:

@@ -88,7 +88,7 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
     device = record.env["sittings"][0]["device"]
     with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
         (record,) = Local(record.folder.parent, device).run([record.spec], on_row).all_records()
-    answer({"id": record.id, "rows": len(record.rows)}) if json else tell(f"record  {near(record.folder)}")
+    answer({"id": record.id, "rows": len(record.table)}) if json else tell(f"record  {near(record.folder)}")
 
 
 @runs.command

@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,14 @@ class Mailbox:
 
     def may_be_answered(self, id: int) -> bool:
         """Whether a trainer is at work that has this order: one that came later began with an empty mailbox."""
-        return self.has_trainer() and any(order.get("id") == id for order in self.read("orders", 0)[0])
+        return self.has_trainer() and any(order.get("id") == id for order in self._all("orders"))
+
+    def _all(self, name: str) -> Iterator[Order]:
+        """All lines; one look reads only some of a long file."""
+        start, end = -1, 0
+        while start != end:
+            start, (lines, end) = end, self.read(name, end)
+            yield from lines
 
     def start_trainer(self) -> None:
         """A trainer at work: the one that is there, or a new one in a session of its own."""

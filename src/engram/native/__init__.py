@@ -27,6 +27,7 @@ SOURCES = ("transformer.cpp", "stores.cpp", "facts.cpp", "rows.cpp")
 COMPILERS = ("c++", "g++", "clang++")
 # Fast arithmetic is for this file alone: given to the linker, it would change rounding in the whole process.
 COMPILE = ("-std=c++17", "-O3", "-ffast-math", "-fPIC", "-c")
+EXACT = {"rows.cpp": ("-fno-fast-math",)}  # numbers are read to the last bit
 NATIVE = ("-march=native", "-mcpu=native", "")  # the first that the compiler knows
 LINK = ("-shared", "-pthread")
 REAL = {4: "float", 8: "double"}  # how functions for numbers of so many bytes end
@@ -120,6 +121,7 @@ def _identity(compiler: str) -> str:
     about_it = Path(compiler).stat()
     about = [
         *COMPILE,
+        str(EXACT),
         *NATIVE,
         *LINK,
         compiler,
@@ -150,7 +152,7 @@ def _compile(compiler: str, library: Path) -> None:
 
 def _compile_one(compiler: str, source: Path, part: Path) -> None:
     for native in NATIVE:
-        flags = [*COMPILE, *([native] if native else []), str(source), "-o", str(part)]
+        flags = [*COMPILE, *EXACT.get(source.name, ()), *([native] if native else []), str(source), "-o", str(part)]
         if _call([compiler, *flags], check=not native) == 0:
             return
 

@@ -64,6 +64,7 @@ struct Text {
         power -= decimals;
         if (power > POWERS || power < -POWERS) return false;
         value = power < 0 ? sum / TEN[-power] : sum * TEN[power];
+        if (minus && sum == 0 && decimals == 0) return false;  // for Python a whole −0 is 0
         if (minus) value = -value;
         return true;
     }

@@ -23,7 +23,7 @@ class ReadRows:
 
 def read_rows(text: bytes, first: int, known: list[str]) -> ReadRows | None:
     """The rows of steps `first`, `first` + 1, …; None without a kernel, and for lines of anything but plain numbers."""
-    keys = [json.dumps(name, ensure_ascii=False).encode() for name in known]
+    keys = [json.dumps(name, ensure_ascii=False).encode(errors="surrogatepass") for name in known]
     if kernel() is None or len(keys) > MOST_COLUMNS or first + text.count(b"\n") >= 1 << 31:
         return None
     most = text.count(b":")

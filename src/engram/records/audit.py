@@ -2,11 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engram.records import files
+from engram.records import files, stored_spec
 from engram.records import state as states
 from engram.records.files import Place, corrupt
 from engram.records.guard import FOLDERS, PARTS
@@ -73,11 +72,12 @@ def _refuse_unknown(place: Place, name: str, data: dict[str, Any], allowed: str)
 
 def _refuse_other_code(record: Record) -> None:
     """Every file that the Spec names is there and says what it said; in a finished record, to the byte."""
-    for file, wanted in _named_files(record.spec_json):
+    code = record.code
+    for file, wanted in stored_spec.own_files(record.spec_json).items():
         name = f"code/{file}"
-        if not (record.place / "code" / file).exists():
+        if file not in code:
             raise corrupt(record.place, f"{name}, which spec.json names, is missing")
-        content = files.read(record.place / "code", file)
+        content = code[file]
         whole = (record.ended or {}).get(name, files.sha256(content)) == files.sha256(content)
         try:
             same = whole and code_digest(content) == wanted
@@ -85,15 +85,6 @@ def _refuse_other_code(record: Record) -> None:
             same = False
         if not same:
             raise corrupt(record.place, f"{name} is not what spec.json names: it was changed")
-
-
-def _named_files(data: Any) -> Iterator[tuple[str, str]]:
-    """The user's files in a stored Spec, with their digests."""
-    inside = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
-    if isinstance(data, dict) and isinstance(data.get("file"), str) and "sha256_of_file" in data:
-        yield data["file"], data["sha256_of_file"]
-    for item in inside:
-        yield from _named_files(item)
 
 
 def _refuse_other_spec(record: Record) -> None:

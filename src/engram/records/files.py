@@ -43,6 +43,7 @@ Place = Path | zipfile.Path  # the folder of a record, on disk or in a bundle
 AnyPlace = TypeVar("AnyPlace", bound=Path | zipfile.Path)
 AT_A_TIME = 1 << 20  # bytes of a long file
 MOST_BYTES, MOST_JSON = 2 << 30, 16 << 20  # of a file of a record, unpacked; of Spec, environment and digest
+MOST_DEEP = 64  # lists and objects in one another in these
 MOST_LINE, MOST_ROWS = 4 << 20, 10_000_000  # bytes of a row; rows of a record
 
 
@@ -53,22 +54,29 @@ def home() -> Path:
 
 def read(folder: Place, name: str) -> bytes:
     """A file of a record, gzipped or not."""
-    packed = folder / f"{name}.gz"
+    with _naming(folder, name):
+        return b"".join(_unpacked(folder, name))
+
+
+@contextmanager
+def _naming(folder: Place, name: str) -> Iterator[None]:
+    """Turns whatever keeps a file from being read into one line that names it."""
     try:
-        return gunzip(contents(packed)) if packed.exists() else contents(folder / name)
+        yield
     except (OSError, EOFError, KeyError, RuntimeError, ValueError, zlib.error, zipfile.BadZipFile) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise corrupt(folder, f"{name} is missing or unreadable ({why})") from None
 
 
 def pieces(folder: Place, name: str) -> Iterator[bytes]:
-    """The same, some of it at a time where it is a plain file on disk: a long run need not fit into memory."""
+    """The same, some of it at a time; where it is a plain file on disk, it need not fit into memory."""
     path = folder / name
     if not isinstance(path, Path) or (folder / f"{name}.gz").exists() or not _can_be_streamed(path):
-        yield read(folder, name)
+        with _naming(folder, name):
+            yield from _unpacked(folder, name)
         return
-    with open_plain(path) as file:
-        while piece := file.read(1 << 20):
+    with _naming(folder, name), open_plain(path) as file:
+        while piece := file.read(AT_A_TIME):
             yield piece
 
 
@@ -92,25 +100,49 @@ def contents(path: Place) -> bytes:
         return file.read(size + 1)  # no more is unpacked than it claims to be; at the end its checksum is compared
 
 
-def gunzip(content: bytes) -> bytes:
-    """Unpacks no more than a record may hold, whatever the file claims."""
-    stream = zlib.decompressobj(wbits=31)
-    found = stream.decompress(content, MOST_BYTES)
-    if not stream.eof:
-        raise EOFError(f"it is cut, or larger than {MOST_BYTES >> 20} MB")
-    return found
+def _unpacked(folder: Place, name: str) -> Iterator[bytes]:
+    packed = folder / f"{name}.gz"
+    content = contents(packed) if packed.exists() else contents(folder / name)
+    if packed.exists():
+        yield from gunzipped(content)
+    else:
+        yield from (content[i : i + AT_A_TIME] for i in range(0, len(content), AT_A_TIME))
+
+
+def gunzipped(content: bytes) -> Iterator[bytes]:
+    """Some at a time, and no more than a record may hold, whatever the file claims."""
+    stream, total = zlib.decompressobj(wbits=31), 0
+    while not stream.eof:
+        piece = stream.decompress(content, AT_A_TIME)
+        content, total = stream.unconsumed_tail, total + len(piece)
+        if total > MOST_BYTES or not (piece or stream.eof):
+            raise EOFError(f"it is cut, or larger than {MOST_BYTES >> 20} MB")
+        yield piece
 
 
 def read_json(folder: Place, name: str, *needed: str) -> dict[str, Any]:
     """A JSON object with the needed keys."""
     content = read(folder, name)
     try:
-        data = json.loads(content) if len(content) <= MOST_JSON else None
+        data = json.loads(content, parse_constant=_refuse_constant) if len(content) <= MOST_JSON else None
     except (ValueError, RecursionError):
         data = None
-    if not isinstance(data, dict) or not set(needed) <= set(data):
+    if not isinstance(data, dict) or not set(needed) <= set(data) or _depth(data) > MOST_DEEP:
         raise corrupt(folder, f"{name} is unreadable")
     return data
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _depth(data: Any) -> int:
+    """How deep lists and objects are nested, without being that deep itself."""
+    deep, level = 0, [data]
+    while level:
+        level = [i for d in level for i in (d.values() if isinstance(d, dict) else d if isinstance(d, list) else ())]
+        deep += 1
+    return deep
 
 
 def corrupt(folder: Place, what: str) -> EngramError:

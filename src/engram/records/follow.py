@@ -68,20 +68,22 @@ class Follower:
             start = self._read if path.stat().st_size >= self._read else 0
         except OSError:
             return
-        while lines := self._new_lines(path, start):
+        while True:
+            lines, end = self._new_lines(path, start)
+            if not lines:
+                return
             with self._naming_damage():
                 self.table.cut(step_of(lines[0]))
             yield lines
-            start = self._read
+            self._read = start = end  # only what was taken in: a wrong line is named at every look
 
-    def _new_lines(self, path: Path, start: int) -> list[bytes]:
+    def _new_lines(self, path: Path, start: int) -> tuple[list[bytes], int]:
         try:
-            lines, self._read = new_lines(path, start)
+            return new_lines(path, start)
         except FileNotFoundError:  # removed since: whoever writes it says so
-            return []
+            return [], start
         except OSError as error:
             raise corrupt(self.folder, f"rows.jsonl is missing or unreadable ({error.strerror})") from None
-        return lines
 
     @contextmanager
     def _naming_damage(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """What lists say about the runs of a home, remembered: only what has changed is read again.
 
-A run counts as unchanged while size, times and inode of its files are the same. The memory is a cache: it can be
+A run counts as unchanged while size, times, inode and mode of its files are the same. The memory is a cache: it can be
 removed at any time, and a new version of Engram begins a new one. Damage that a disk does by itself is not seen here;
 whoever reads rows checks their digest, and `engram runs check` reads everything.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from engram.errors import EngramError
 from engram.records import files
-from engram.records.files import Place
+from engram.records.files import Place, corrupt
 from engram.records.kept import Kept
 from engram.records.places import at, opened
 from engram.records.remembered import Memory
@@ -87,7 +87,8 @@ def _entries(home: Path) -> dict[str, tuple[float, Stamps]]:
                 there = stamps[0] or os.path.exists(f"{entry.path}/lock")  # killed at the very beginning: the lock only
                 found |= {entry.name: (entry.stat().st_mtime, stamps)} if there else {}
             elif entry.name.endswith(".zip"):
-                found[entry.name] = entry.stat().st_mtime, [_stamp(entry.path)]
+                stamps = [_stamp(entry.path), _stamp(os.path.realpath(entry.path))]  # it may be a link
+                found[entry.name] = entry.stat().st_mtime, stamps
     return found
 
 
@@ -127,7 +128,10 @@ def line_of(kept: Kept) -> Line:
         return replace(line, rows=_count_rows(kept), state=state, ended=ended, end=end and str(end["end"]))
     except EngramError as error:
         wrong = str(error).partition("; ")[0].partition(": ")[2] or "broken"
-        return Line(kept.id, wrong, _count_rows(kept), why=str(error), ended=ended)
+        return Line(kept.id, wrong, why=str(error), ended=ended)
+    except Exception as error:  # whatever odd data may lead to: one record does not end a list
+        wrong = corrupt(kept.place, f"it cannot be described ({type(error).__name__})")
+        return Line(kept.id, f"it cannot be described ({type(error).__name__})", why=str(wrong), ended=ended)
 
 
 def _described(kept: Kept) -> Line:

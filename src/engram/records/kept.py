@@ -46,9 +46,9 @@ class Kept:
         except EngramError as error:
             raise corrupt(self.place, str(error)) from None
 
-    @property
+    @cached_property
     def code(self) -> dict[str, bytes]:
-        """The user's files whose classes the Spec names; none is run by reading it."""
+        """The user's files whose classes the Spec names, as they are when first asked for; none is run by reading."""
         named = stored_spec.own_files(self.spec_json)
         there = {file.name for file in files.inside(self.place / "code")}
         return {name: files.read(self.place / "code", name) for name in sorted(there.intersection(named))}
@@ -61,7 +61,8 @@ class Kept:
     @property
     def may_run(self) -> bool:
         """Whether the Spec can be built here: it needs no code but that of Engram and what this user trusts."""
-        return self.is_plain or not trust.untrusted(self.code)
+        code = self.code
+        return set(stored_spec.own_files(self.spec_json)) <= set(code) and not trust.untrusted(code)
 
     def trust(self) -> None:
         """From now on the code of this record may run on this machine."""
@@ -92,7 +93,8 @@ class Kept:
     @cached_property
     def env(self) -> dict[str, Any]:
         env = files.read_json(self.place, "env.json", "sittings")
-        if not (isinstance(env["sittings"], list) and env["sittings"] and "threads" in env["sittings"][0]):
+        sittings = env["sittings"] if isinstance(env["sittings"], list) else []
+        if not sittings or not all(isinstance(sitting, dict) and "threads" in sitting for sitting in sittings):
             raise corrupt(self.place, "env.json is unreadable")
         if env.get("digest", files.digest_of(env)) != files.digest_of(env):
             raise corrupt(self.place, "env.json does not match its own digest: it was changed")
@@ -142,7 +144,7 @@ class Kept:
         """The steps at which a column was measured, and its values there."""
         self._refuse_unknown(name)
         column = self.table.columns[name]
-        return column.steps.astype(float), column.values
+        return column.steps.astype(float), column.values.copy()
 
     def last(self, name: str) -> float:
         """The value in the last row, or NaN if that row has none; an error for a column that was never measured."""

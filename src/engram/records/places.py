@@ -72,15 +72,17 @@ def _opened(path: Path, changed: int, size: int) -> zipfile.Path:
 
 
 def _refuse_odd(entries: list[zipfile.ZipInfo]) -> None:
-    """Nothing is unpacked to disk; but who does so with another program shall not be surprised either."""
+    """Nothing is unpacked to disk, but nobody who unpacks it with another program should be surprised either."""
     if len(entries) > MOST_ENTRIES:
         raise ValueError(f"it has more than {MOST_ENTRIES} files")
     if sum(entry.file_size for entry in entries) > MOST_UNPACKED:
         raise ValueError(f"unpacked it has more than {MOST_UNPACKED >> 20} MB")
     names = [entry.orig_filename for entry in entries]
-    odd = [name for name in names if name.startswith("/") or "\\" in name or ".." in name.split("/")]
+    odd = [name for name in names if "\\" in name or not {"", ".", ".."}.isdisjoint(name.removesuffix("/").split("/"))]
     if odd:
         raise ValueError(f"the name {odd[0]!r} in it leads out of it")
+    if any(ord(letter) < 32 for name in names for letter in name):
+        raise ValueError("a name in it holds control characters")
     if len(set(names)) < len(names):
         raise ValueError("it has a name twice")
 

@@ -1,6 +1,5 @@
 """What this user's computer remembers of homes, so that it need not be read again. Only a cache."""
 
-import hashlib
 import json
 import os
 import sys
@@ -21,8 +20,8 @@ class Memory:
     """One JSON object about some homes, made by this version of Engram; nobody but this user can write it."""
 
     def __init__(self, what: str, *homes: Path):
-        name = hashlib.sha256(os.pathsep.join(str(home.absolute()) for home in homes).encode()).hexdigest()[:16]
-        self.path = cache() / what / f"{name}.json"
+        name = sha256(os.fsencode(os.pathsep.join(str(home.absolute()) for home in homes)))
+        self.path = cache() / what / f"{name[:16]}.json"
 
     def recall(self) -> dict[str, Any]:
         """What was remembered; nothing if it is damaged, or of another version."""

@@ -6,16 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engram.errors import EngramError, did_you_mean
-from engram.records import files
 from engram.records.files import writing_to
+from engram.records.guard import PARTS
 from engram.records.index import being_written
 from engram.records.places import Unreadable, find_place, places
 from engram.records.record import Record
 from engram.specs.spec import Spec, run_id
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][\w.-]*-s\d+-[0-9a-f]{10}")
-PARTS = {"spec.json", "env.json", "rows.jsonl", "rows.jsonl.gz", "timing.jsonl", "state.safetensors", "snapshots"}
-PARTS |= {"states", files.LIVE, "events.jsonl", "code", "digest.json", "lock"}
 
 
 def all_records(home: Path) -> list[Record]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from engram.native.rows import read_rows
+from engram.native.rows import MOST_COLUMNS, read_rows
 from engram.records import files
 from engram.records.files import Row
 
 PIECE = 1 << 16  # bytes of rows that Python parses at a time: larger pieces are slower
-LONG = 1 << 18  # from so many bytes on it is worth to have them parsed by the kernel
+LONG = 1 << 18  # from this many bytes on the kernel is worth calling
 NUMBERS = {int, float, type(None)}
 ROOM = 1.25  # how much larger a column is made than it must be
 
@@ -74,9 +74,12 @@ class Table:
         for step, row in enumerate(rows, self.length):
             if row["step"] != step:
                 raise Unfit(f"line {step + 1} of rows.jsonl says it is step {row['step']}")
-        for name in dict.fromkeys(chain.from_iterable(rows)):
+        names = dict.fromkeys(chain.from_iterable(rows))
+        if len(self.columns.keys() | names) > MOST_COLUMNS:
+            raise Unfit(f"rows.jsonl has more than {MOST_COLUMNS} columns")
+        for name in names:
             values = _numbers([row.get(name) for row in rows])
-            there = np.flatnonzero(~np.isnan(values))
+            there = np.flatnonzero(np.isfinite(values))
             self.columns.setdefault(name, Column()).add(there + self.length, values[there])
         self.length += len(rows)
         return rows
@@ -92,8 +95,9 @@ class Table:
         found = read_rows(text, self.length, list(self.columns))
         if found is None or self.length + found.rows > files.MOST_ROWS:
             return False
-        for k, name in enumerate(found.names):
-            own = found.column == k
+        by_column = np.argsort(found.column, kind="stable")
+        ends = np.searchsorted(found.column[by_column], np.arange(1, len(found.names)))
+        for name, own in zip(found.names, np.split(by_column, ends), strict=bool(found.names)):  # no text has no names
             self.columns.setdefault(name, Column()).add(found.step[own], found.value[own])
         self.length += found.rows
         return True
@@ -121,7 +125,7 @@ class Table:
 def step_of(line: bytes) -> int:
     """Which row a line is."""
     step = _parsed([line])[0]["step"]
-    if type(step) is not int:
+    if type(step) is not int or step < 0:
         raise Unfit(f"rows.jsonl has a row of step {step!r}")
     return step
 

@@ -23,15 +23,18 @@ def untrusted(code: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def trust(contents: Iterable[bytes]) -> None:
-    """From now on these files may run here."""
-    folder = private(data() / "trusted")
-    for content in contents:
-        (folder / sha256(content)).touch(mode=0o600)
+    """From now on this code may run on this machine."""
+    try:
+        folder = private(data() / "trusted")
+        for content in contents:
+            (folder / sha256(content)).touch(mode=0o600)
+    except (OSError, RuntimeError) as error:
+        raise EngramError(f"cannot note what you trust ({error}); set XDG_DATA_HOME to a folder of your own") from None
 
 
 def trust_own(contents: Iterable[bytes]) -> None:
     """The same for a run that is being made here; where it cannot be noted, a person is asked later."""
-    with suppress(OSError, RuntimeError):
+    with suppress(EngramError):
         trust(contents)
 
 

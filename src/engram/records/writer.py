@@ -64,6 +64,7 @@ class Writer:
         self.sealed = False
         self.state = State()
         self._seconds_before = 0.0
+        self._open: list[Any] = []
 
     def __enter__(self) -> "Writer":
         with writing_to(self.folder):
@@ -78,12 +79,15 @@ class Writer:
                     self._resume()
                     self._write_env()
             except BaseException:
-                self._lock.release()
+                self._close()
                 raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        for file in () if self.sealed else (self._rows, self._timing):
+        self._close()
+
+    def _close(self) -> None:
+        for file in self._open:
             with suppress(OSError):  # a full disk was reported when the row was written
                 file.close()
         self._lock.release()
@@ -134,6 +138,7 @@ class Writer:
 
     def _cut_to(self, name: str, lines: list[bytes]) -> Any:
         file = open_to_append(self.folder / name)
+        self._open.append(file)
         file.truncate(files.size_of(lines))
         return file
 
@@ -178,8 +183,9 @@ class Writer:
 
     def _write_line(self, name: str, file: Any, row: Row) -> None:
         line = files.line_of(row)
-        if len(line) > files.MOST_LINE or row["step"] >= files.MOST_ROWS:  # it could not be read back
-            most = f"{files.MOST_ROWS} rows of {files.MOST_LINE >> 20} MB each"
+        full = file.tell() + len(line) > files.MOST_BYTES
+        if len(line) > files.MOST_LINE or row["step"] >= files.MOST_ROWS or full:  # it could not be read back
+            most = f"{files.MOST_ROWS} rows of {files.MOST_LINE >> 20} MB each, {files.MOST_BYTES >> 30} GB in all"
             raise EngramError(f"run {self.folder.name}: a record holds at most {most}; measure less, or less often")
         file.write(line)
         file.flush()

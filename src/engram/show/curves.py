@@ -77,7 +77,7 @@ def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, l
 
 def describe(records: Sequence[Record]) -> str:
     """What all these trainings share, and how many seeds there are."""
-    seeds = {record.spec_json["seed"] for record in records}
+    seeds = {str(record.spec_json.get("seed")) for record in records}
     return ", ".join([*shared(records), f"{len(seeds)} seeds" if len(seeds) > 1 else f"seed {min(seeds)}"])
 
 

@@ -27,7 +27,7 @@ def gallery(record: Record) -> list[Picture]:
 
     Of a training whose code may not run here there are the curves.
     """
-    if record.kind != "Train" or not len(record.table):
+    if record.kind != "Train" or not over_steps(record):
         return []
     if not record.may_run:
         return [Picture("curves", f"Everything measured. {NOT_TRUSTED}", curves([record]))]

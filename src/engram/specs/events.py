@@ -33,7 +33,7 @@ from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.specs.encode import in_files, user_code
 from engram.specs.settings import Ask, Offer, form, setting, with_settings
-from engram.tasks.corpus import unread
+from engram.tasks.corpus import is_a_record_read, unread
 from engram.values import Value, generator
 
 if TYPE_CHECKING:
@@ -164,8 +164,9 @@ class Truncate(OfMatrix, name="learning.events.Truncate"):
 
     def refuse(self, now: "Train", silent: frozenset[Head]) -> None:
         super().refuse(now, silent)
-        N = 2 if unread(now.task) else now.task.N  # it does not matter how many
-        if now.model.init(N, now.task.T, now.seed)[self.matrix].ndim < 2:
+        if is_a_record_read():
+            return  # it was not refused when it was made, and a list does not wait for large matrices
+        if now.model.init(now.task.N, now.task.T, now.seed)[self.matrix].ndim < 2:
             raise ValueError(f"matrix: {self.matrix} is a vector; it has no rank")
 
 

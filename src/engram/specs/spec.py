@@ -182,7 +182,7 @@ class Search(Value, name="records.spec.Search"):
     model: InstanceOf[Value]
     plan: InstanceOf[Value] | None = None
     target: Annotated[float, Field(gt=0, lt=1)] = 0.99
-    bracket: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=2)]]
+    bracket: tuple[Annotated[int, Field(ge=1, lt=2**31)], Annotated[int, Field(ge=2, lt=2**31)]]
     tolerance: Annotated[float, Field(ge=0)] = 0.01
     votes: Annotated[int, Field(ge=1)] = 1
     draws: Annotated[int, Field(ge=1)] = 1

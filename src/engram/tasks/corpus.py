@@ -76,6 +76,11 @@ def as_a_record_says() -> Iterator[None]:
         _of_a_record.reset(before)
 
 
+def is_a_record_read() -> bool:
+    """Whether a Spec is being built because somebody looks at its record."""
+    return _of_a_record.get()
+
+
 def unread(task: object) -> bool:
     """Whether a record is only looked at, and the letters of its task are in a text that has not been read here."""
     source = getattr(task, "corpus", None)

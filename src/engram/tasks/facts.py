@@ -6,6 +6,7 @@ Answer sets of different relations are disjoint. The answers of relation r come 
 import csv
 import io
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from math import isqrt
@@ -27,6 +28,7 @@ Power = Annotated[float, Field(ge=0, le=8)]
 Fact = tuple[str, str, str]
 COLUMNS = ("subject", "relation", "answer")
 MOST_TABLE = 64 << 20  # bytes of a CSV file
+MOST_PAIRS = 2**24  # of subjects and relations: a table of them takes a few hundred megabytes
 
 
 class FactTask(Value):
@@ -95,8 +97,18 @@ class Facts(FactTask, name="tasks.facts.Facts"):
     subject_power: Power = 0.0
     relation_power: Power = 0.0
 
+    @property
+    def N(self) -> int:
+        return self.S + self.R + (self.noise or self.S + self.R) + 1
+
+    @property
+    def answers(self) -> int:
+        return self.R * self.D
+
     @model_validator(mode="after")
     def _facts_exist(self) -> "Facts":
+        if self.S * self.R > MOST_PAIRS:
+            raise ValueError(f"S: S·R must be at most {MOST_PAIRS}; got {self.S * self.R}")
         if self.facts is not None and self.facts > self.S * self.R:
             raise ValueError(f"facts: must be at most S·R = {self.S * self.R}; got {self.facts}")
         return self
@@ -170,9 +182,11 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
     def _make_sense(self) -> "OwnFacts":
         known: dict[tuple[str, str], int] = {}
         owner: dict[str, int] = {}  # the row in which an answer first occurs
+        answers: Counter[str] = Counter()  # by relation
         both = {s for s, _, _ in self.facts} & {r for _, r, _ in self.facts}
         for row, (s, r, a) in enumerate(self.facts):
             before, first = known.setdefault((s, r), row), owner.setdefault(a, row)
+            answers[r] += first == row
             if not all((s, r, a)):
                 self._wrong(row, "has an empty name")
             for name in {s, r} & both:
@@ -182,7 +196,7 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
                 self._wrong(row, f"{'repeats' if same else 'contradicts'} row {before + 1}; keep one")
             if self.facts[first][1] != r:
                 self._wrong(row, f"{a!r} answers another relation in row {first + 1}; relations may not share answers")
-            if self.D is not None and sum(self.facts[i][1] == r for i in owner.values()) > self.D:
+            if self.D is not None and answers[r] > self.D:
                 self._wrong(row, f"{a!r} is one answer too many for {r!r}, which has D={self.D}; raise D")
         if len(owner) < 2:
             raise ValueError("all facts have the same answer; add one with another answer")

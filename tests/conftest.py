@@ -10,12 +10,13 @@ from jaxtyping import install_import_hook
 
 from engram.folders import cache
 
-DATA = tempfile.TemporaryDirectory()
-KERNEL = cache() / "kernel"
-if KERNEL.is_dir():  # compiled once
-    shutil.copytree(KERNEL, Path(DATA.name) / "engram" / "kernel")
-os.environ["XDG_CACHE_HOME"] = DATA.name
-os.environ["XDG_DATA_HOME"] = DATA.name  # what tests trust and remember is forgotten with them
+if "ENGRAM_TESTS" not in os.environ:  # the first process: the others, which run the tests, share its folder
+    SHARED = tempfile.TemporaryDirectory(prefix="engram-tests-")
+    os.environ["ENGRAM_TESTS"] = SHARED.name
+    if (cache() / "kernel").is_dir():  # compiled once
+        shutil.copytree(cache() / "kernel", Path(SHARED.name) / "engram" / "kernel")
+for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):  # what tests trust and remember is forgotten with them
+    os.environ[name] = os.environ["ENGRAM_TESTS"]
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests run side by side: threads that wait must not spin
 install_import_hook("engram", "typecheck.check")
 

@@ -20,7 +20,6 @@ from engram.cli.decided import decided
 from engram.errors import EngramError
 from engram.records import Record
 from engram.records.bundle import bundle
-from engram.records.files import COMMITTED
 from engram.records.index import lines, overview
 from engram.records.remembered import Memory
 from engram.runner.execute import execute
@@ -120,8 +119,8 @@ def test_nobody_else_can_write_what_is_believed(filled: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_the_ledger_is_decided_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    homes = [home, COMMITTED]
+def test_the_ledger_is_decided_once(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    homes = [filled]
     first = decided(("birth.fig4-left",), homes)
     assert decided(("birth.fig4-left",), homes, reread=True) == first
     monkeypatch.setattr("engram.claims.ledger.ledger", None)

@@ -29,27 +29,6 @@ def test_help_and_version_come_without_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_ctrl_c_saves_says_how_to_go_on_and_resumes_to_the_same_bytes(home: Path, tmp_path: Path) -> None:
-    words = [*SMOKE, "--set", "plan.steps=300"]
-    whole = start(*words, env=os.environ | {"ENGRAM_HOME": str(tmp_path / "whole")})
-    whole.communicate()
-    run = start(*words)
-    (expected,) = all_records(tmp_path / "whole")
-    rows = home / expected.id / "rows.jsonl"
-    while not rows.exists() or rows.read_bytes().count(b"\n") < 30:
-        assert run.poll() is None, run.communicate()
-        time.sleep(0.01)
-    run.send_signal(signal.SIGINT)
-    _, err = run.communicate(timeout=60)
-    assert run.returncode == 130
-    assert f"engram runs resume {expected.id}" in err
-    assert rows.read_bytes().count(b"\n") < 301
-    resumed = start("runs", "resume", expected.id)
-    resumed.communicate(timeout=120)
-    assert resumed.returncode == 0
-    assert rows.read_bytes() == (expected.folder / "rows.jsonl").read_bytes()
-
-
 @pytest.mark.parametrize("to_all", [True, False], ids=["terminal", "parent only"])
 def test_ctrl_c_with_many_runs_keeps_them_all_and_begins_no_other(home: Path, to_all: bool) -> None:
     run = start(*SMOKE, "--seeds", "4", "--set", "plan.steps=30000", start_new_session=True)

@@ -133,17 +133,19 @@ def test_a_signal_that_comes_out_as_another_error(home: Path) -> None:
 
 
 def test_it_saves_and_resumes_to_the_same_bytes(home: Path) -> None:
-    run = start(*LONG[:-1], "plan.steps=120")
-    for number, rows in ((signal.SIGTERM, 5), (signal.SIGHUP, 40)):
-        until(run, lambda rows=rows: begun(home, rows))
+    steps, stopped_at = 1000, 0
+    run = start(*LONG[:-1], f"plan.steps={steps}")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        until(run, lambda at=stopped_at: begun(home, at + 5))
         (record,) = all_records(home)
         run.send_signal(number)
         assert f"saved; resume with: engram runs resume {record.id}" in ended(run, 128 + number)
-        assert rows < State.read(record.folder).step < 120
+        assert stopped_at + 5 < State.read(record.folder).step < steps
+        stopped_at = State.read(record.folder).step
         run = start("runs", "resume", record.id)
     run.communicate(timeout=120)
-    found = recheck(Record(record.folder), 121)
-    assert (found["ok"], found["compared"], "to the byte" in found["message"]) == (True, 121, True), found
+    found = recheck(Record(record.folder), steps + 1)
+    assert (found["ok"], found["compared"], "to the byte" in found["message"]) == (True, steps + 1, True), found
 
 
 def test_a_birth_saves_too(home: Path) -> None:
@@ -151,7 +153,7 @@ def test_a_birth_saves_too(home: Path) -> None:
     until(run, lambda: begun(home))
     run.send_signal(signal.SIGTERM)
     (record,) = all_records(home)
-    assert f"engram runs resume {record.id}" in ended(run, 129)
+    assert f"engram runs resume {record.id}" in ended(run, 143)
     assert State.read(record.folder).step > 5
 
 

@@ -102,6 +102,14 @@ def roofline(bench: Bench) -> Iterator[Benchmark]:
     yield Benchmark("step.roofline", ours, perfect, about, gflops=bench.sgemm)
 
 
+def limit(bench: Bench) -> Iterator[Benchmark]:
+    """How near our step comes to the least time that its own arithmetic can take; a ratio of 1 cannot be reached."""
+    ours, _, _ = bench.steps["in-context"]
+    left = algebra_gflop(bench)
+    about = f"baseline: the {left:.0f} GFLOP that the algebra leaves, at sgemm speed; sampling and updates are in ours"
+    yield Benchmark("step.limit", ours, left / bench.sgemm, about, gflops=left / ours)
+
+
 def algebra_gflop(bench: Bench) -> float:
     """Multiplications and additions in the kernel's matrix products for one in-context step, counted on a batch."""
     batch, d, N = bench.task.sample(0, 0, BATCH), bench.d, bench.task.N
@@ -219,6 +227,7 @@ BENCHMARKS = {
     "sample": sample,
     "step": steps,
     "step.roofline": roofline,
+    "step.limit": limit,
     "step.memory": memory,
     "step.busy": busy.beside_others,
     "start": start,

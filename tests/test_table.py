@@ -2,6 +2,7 @@
 
 import json
 import time
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,11 @@ def lines(rows: list[dict[str, Any]]) -> list[bytes]:
 
 def by_hand(rows: list[dict[str, Any]], name: str) -> list[float]:
     """What is no number is not measured."""
-    values = [row.get(name) for row in rows]
-    return [float(v) if type(v) in (int, float) and abs(v) < 1e308 else float("nan") for v in values]
+
+    def number(value: Any) -> float:
+        return float(value) if type(value) in (int, float) and abs(value) < 1e308 else nan
+
+    return [number(row.get(name)) for row in rows]
 
 
 @given(ROWS, st.integers(0, 12), st.integers(0, 12))

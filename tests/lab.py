@@ -183,6 +183,15 @@ def own_run(home: Path, code: str, **settings: Any) -> str:
     return run_id(spec)
 
 
+def answers(address: str) -> bool:
+    """Whether somebody can connect to it."""
+    try:
+        with connect(address):
+            return True
+    except OSError:
+        return False
+
+
 def picture_of(message: bytes) -> tuple[dict[str, Any], np.ndarray]:
     """Header and values of a frame."""
     (length,) = struct.unpack("<I", message[:4])

@@ -16,7 +16,7 @@ from engram.api import recheck
 from engram.cli.main import main
 from engram.lab.mailbox import Mailbox
 from engram.records import Record
-from lab import Page, Served, served
+from lab import Page, Served, answers, served
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_run_outlives_its_server(tmp_path: Path) -> None:
     assert server.stdout is not None
     url = json.loads(server.stdout.readline())["url"]
     address = url.replace("http", "ws").replace("/?", "/ws?")
-    _wait(lambda: _answers(address))
+    _wait(lambda: answers(address))
     with connect(address, max_size=None) as ws:
         first = Page(ws)
         run = first.start(**{"plan.steps": 250})
@@ -204,14 +204,6 @@ def test_a_run_outlives_its_server(tmp_path: Path) -> None:
     with served(home) as again, again.page() as second:
         second.finish(run)
         assert len(second.rows[run]) == 251
-
-
-def _answers(address: str) -> bool:
-    try:
-        with connect(address):
-            return True
-    except OSError:
-        return False
 
 
 def test_a_trainer_that_is_killed_loses_nothing_that_was_saved(page: Page, home: Path) -> None:

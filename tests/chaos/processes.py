@@ -19,7 +19,7 @@ from engram.engines.local import Local
 from engram.errors import Interrupted
 from engram.records import Record
 from engram.specs.spec import run_id
-from lab import Page, served
+from lab import Page, answers, served
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PATIENCE = 120.0  # seconds; a busy machine is no fault
@@ -153,7 +153,7 @@ def server_killed(shop: Workshop, chance: Random) -> Verdict:
     server = engram("lab", "--no-browser", "--json", home=home)
     assert server.stdout is not None
     address = json.loads(server.stdout.readline())["url"].replace("http", "ws").replace("/?", "/ws?")
-    wait_for(lambda: _answers(address), "the lab")
+    wait_for(lambda: answers(address), "the lab")
     with connect(address, max_size=None) as ws:
         page = Page(ws)
         run = _start(page)
@@ -164,14 +164,6 @@ def server_killed(shop: Workshop, chance: Random) -> Verdict:
     if not Record(home / run).finished:
         raise Failed("the training ended with its server")
     return judged(shop, small(steps=LONG), home, f"server killed at row {at}")
-
-
-def _answers(address: str) -> bool:
-    try:
-        with connect(address):
-            return True
-    except OSError:
-        return False
 
 
 COMPILER = """#!{python}

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from engram.plain import open_plain
 from engram.records.files import LIVE, Row, corrupt, new_lines
 from engram.records.record import Record
 from engram.records.sealed import unseal
-from engram.records.table import Table, Unfit, step_of
+from engram.records.table import Table, naming_damage, step_of
 from engram.records.weights import initial_weights, model_at
 from engram.specs import Train
 
@@ -51,14 +50,14 @@ class Follower:
     def poll(self) -> Iterator[Row]:
         """New rows; a resumed run may have been cut back, and then some of them come again."""
         for lines in self._news():
-            with self._naming_damage():
+            with naming_damage(self.folder):
                 rows = self.table.add(lines)
             yield from rows
 
     def catch_up(self) -> None:
         """The same for those who need the table only: long runs are read faster."""
         for lines in self._news():
-            with self._naming_damage():
+            with naming_damage(self.folder):
                 self.table.add_text(b"\n".join(lines) + b"\n")
 
     def _news(self) -> Iterator[list[bytes]]:
@@ -72,7 +71,7 @@ class Follower:
             lines, end = self._new_lines(path, start)
             if not lines:
                 return
-            with self._naming_damage():
+            with naming_damage(self.folder):
                 self.table.cut(step_of(lines[0]))
             yield lines
             self._read = start = end  # only what was taken in: a wrong line is named at every look
@@ -84,13 +83,6 @@ class Follower:
             return [], start
         except OSError as error:
             raise corrupt(self.folder, f"rows.jsonl is missing or unreadable ({error.strerror})") from None
-
-    @contextmanager
-    def _naming_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except Unfit as error:
-            raise corrupt(self.folder, str(error)) from None
 
     def look_for_weights(self) -> None:
         """Which weights there are now; those of a file that is still the same are kept."""

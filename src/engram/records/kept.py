@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -14,7 +13,7 @@ import numpy as np
 from engram.errors import EngramError, did_you_mean
 from engram.records import files, stored_spec, trust
 from engram.records.files import Place, Row, corrupt
-from engram.records.table import Table, Unfit, lines_in, texts_in
+from engram.records.table import Table, lines_in, naming_damage, texts_in
 
 
 @dataclass(frozen=True)
@@ -113,27 +112,20 @@ class Kept:
     def table(self) -> Table:
         """The rows by column."""
         table = Table()
-        with self._naming_damage():
+        with naming_damage(self.place):
             for text in texts_in(self._content()):
                 table.add_text(text)
         return table
 
     def _parsed(self) -> Iterator[Row]:
         table = Table()
-        with self._naming_damage():
+        with naming_damage(self.place):
             for lines in lines_in(self._content()):
                 yield from table.add(lines)
 
     def _content(self) -> Iterator[bytes]:
         if self.ended is not None or (self.place / "rows.jsonl").exists():
             yield from files.pieces(self.place, "rows.jsonl")
-
-    @contextmanager
-    def _naming_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except Unfit as error:
-            raise corrupt(self.place, str(error)) from None
 
     def column(self, name: str) -> np.ndarray:
         """One value for each row; NaN where it was not measured."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -19,6 +20,15 @@ ROOM = 1.25  # how much larger a column is made than it must be
 
 class Unfit(ValueError):
     """A line that is not the next row; says in a few words why."""
+
+
+@contextmanager
+def naming_damage(place: files.Place) -> Iterator[None]:
+    """A line that does not fit is damage of the record that holds it."""
+    try:
+        yield
+    except Unfit as error:
+        raise files.corrupt(place, str(error)) from None
 
 
 class Column:

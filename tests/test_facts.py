@@ -17,7 +17,7 @@ from engram.native import kernel
 from engram.runner.execute import execute
 from engram.specs import Search, Train
 from engram.tasks import Association
-from engram.tasks.book import MISSING, Bags
+from engram.tasks.book import MISSING
 from engram.tasks.facts import Facts, FactsOfSize, OwnFacts
 
 needs_kernel = pytest.mark.skipif(kernel() is None, reason="no C++ compiler")
@@ -41,7 +41,7 @@ def test_a_prompt_holds_its_fact_and_ends_with_eos() -> None:
 @pytest.mark.parametrize("T", [4, 9, 200])
 def test_bags_are_the_prompts_without_places(T: int) -> None:
     task = Facts(S=5, R=3, D=4, T=T)
-    prompts, bags = task.sample(1, 3, 50), task.bags(1, 3, 50)
+    prompts, bags = task.sample(1, 3, 50), task.bags(1, [3], 50)
     counts = np.stack([np.bincount(row, minlength=task.N) for row in prompts.tokens])
     bag = bags.tokens if bags.tokens is not None else np.empty((0, 0), dtype=int)
     found = bags.counts if bags.counts is not None else [np.bincount(row, minlength=task.N) for row in bag]
@@ -165,7 +165,7 @@ def test_bags_and_counts_give_the_same_gradient(T: int) -> None:
     task = Facts(S=3, R=2, D=3, T=T)
     model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 5}, task, 0, torch.float64)
     by_tokens = fast_facts.gradients(model, w, task.sample(0, 0, 33), "answer", model.trainable)
-    found, gradient = measure(model, w, flatten(model, w), task.bags(0, 0, 33), learn=True)
+    found, gradient = measure(model, w, flatten(model, w), task.bags(0, [0], 33), learn=True)
     assert gradient is not None
     for name, part in unflatten(model, w, gradient).items():
         assert torch.allclose(part, by_tokens.gradients[name], atol=1e-12)
@@ -178,7 +178,6 @@ def test_steps_of_the_kernel_are_those_of_torch() -> None:
     model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 5}, task, 0, torch.float64)
     adam, leaves = Adam(lr=0.01), {name: w[name].clone() for name in model.trainable}
     optimiser = adam.over(list(leaves.values()))
-    bags = [task.bags(0, step, batch) for step in range(steps)]
     for step in range(steps):
         found = reference.gradients(model, w | leaves, task.sample(0, step, batch), "answer", model.trainable)
         for name, leaf in leaves.items():
@@ -187,7 +186,7 @@ def test_steps_of_the_kernel_are_those_of_torch() -> None:
     row = flatten(model, w)
     state = [row, torch.zeros_like(row), torch.zeros_like(row)]
     for start, end in ((0, 2), (2, steps)):
-        together = Bags.joined(bags[start:end])
+        together = task.bags(0, range(start, end), batch)
         assert take_adam_steps(model, w, state, adam, together, range(start, end)).steps == end - start
     for name, part in unflatten(model, w, row).items():
         assert torch.allclose(part, leaves[name], atol=1e-12), name
@@ -233,7 +232,7 @@ def test_a_book_knows_everything_and_another_book_nothing() -> None:
 
 
 def test_long_prompts_take_no_more_room_than_the_vocabulary() -> None:
-    short, long = (Facts(S=3, R=2, D=3, T=T).bags(0, 0, 8) for T in (100, 20_000))
+    short, long = (Facts(S=3, R=2, D=3, T=T).bags(0, [0], 8) for T in (100, 20_000))
     assert short.counts is not None
     assert long.counts is not None
     assert short.counts.nbytes == long.counts.nbytes == 8 * 11 * 8

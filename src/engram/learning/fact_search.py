@@ -14,7 +14,6 @@ from engram.learning.plan import Adam, FreshBatch
 from engram.learning.stores import Stop, given_up
 from engram.models.factual import Factual
 from engram.models.trace import Weights
-from engram.tasks.book import Bags
 from engram.tasks.facts import FactTask
 
 TEST_STEP = 2**40  # prompts that training never sees
@@ -80,13 +79,13 @@ def _parts(steps: range, tokens: int) -> Iterator[range]:
 def _fast(
     model: Factual, w: Weights, attempts: list[Attempt], task: FactTask, batch: int, seed: int, steps: range
 ) -> None:
-    bags = Bags.joined([task.bags(seed, step, batch) for step in steps])
+    bags = task.bags(seed, steps, batch)
     for attempt in attempts:
         attempt.lost = fast_facts.take_adam_steps(model, w, attempt.state, attempt.adam, bags, steps).overflow
 
 
 def _fast_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask, tests: int, seed: int) -> float:
-    found, _ = fast_facts.measure(model, w, attempt.state[0], task.bags(seed, TEST_STEP, tests))
+    found, _ = fast_facts.measure(model, w, attempt.state[0], task.bags(seed, [TEST_STEP], tests))
     return 0.0 if found.overflow else found.right / tests
 
 

@@ -106,10 +106,10 @@ def _frozen(w: Weights, bags: Bags) -> list[np.ndarray]:
 
 def _prompts(bags: Bags, V: int, dtype: torch.dtype) -> list[np.ndarray | None]:
     real = np.float32 if dtype == torch.float32 else np.float64
-    tokens = None if bags.tokens is None else bags.tokens.astype(np.int32)
-    counts = None if bags.counts is None else bags.counts.astype(real)
+    tokens = None if bags.tokens is None else bags.tokens.astype(np.int32, copy=False)
+    counts = None if bags.counts is None else bags.counts.astype(real, copy=False)
     assert counts is None or counts.shape[1] == V
-    return [tokens, counts, bags.answers.astype(np.int32)]
+    return [tokens, counts, bags.answers.astype(np.int32, copy=False)]
 
 
 def _sizes(model: Factual, w: Weights, bags: Bags, steps: int) -> np.ndarray:

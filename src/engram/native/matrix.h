@@ -55,10 +55,17 @@ template <typename real> struct Owned : Matrix<real> {
     for (size_t i = 0; i < memory.size(); i++) memory[i] += other.memory[i];
   }
 };
+// to ← mᵀ, square by square: whole columns of rows a power of two apart would fight for the same few lines of cache.
+template <typename real> void transpose(const Matrix<real>& m, int rows, int columns, const Matrix<real>& to) {
+  constexpr int side = 16;
+  for (int top = 0; top < rows; top += side)
+    for (int left = 0; left < columns; left += side)
+      for (int j = left; j < std::min(left + side, columns); j++)
+        for (int i = top; i < std::min(top + side, rows); i++) to[j][i] = m[i][j];
+}
 template <typename real> Owned<real> transposed(const Matrix<real>& m, int rows, int columns) {
   Owned<real> t(columns, rows);
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < columns; j++) t[j][i] = m[i][j];
+  transpose(m, rows, columns, t);
   return t;
 }
 

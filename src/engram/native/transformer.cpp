@@ -41,12 +41,12 @@ template <typename real> struct Sequence {
   Sums<real>& sums;
   const int wanted;
   const real weight;
-  Owned<real> A1, dA1, X1, Y, dX1, dY, Xq, QK, A2, dA2, C, dC, dXq, dQK, L, row;
+  Owned<real> A1, dA1, X1, X1T, Y, YT, dX1, dY, Xq, QK, A2, dA2, C, dC, dXq, dQK, L, row;
   std::vector<int> q;
   bool overflow = false;
 
   Sequence(const Tables<real>& w, Sums<real>& sums, int wanted, real weight)
-      : w(w), sums(sums), wanted(wanted), weight(weight), A1(w.T, w.T), dA1(w.T, w.T), X1(w.T, w.d), Y(w.T, w.d),
+      : w(w), sums(sums), wanted(wanted), weight(weight), A1(w.T, w.T), dA1(w.T, w.T), X1(w.T, w.d), X1T(w.d, w.T), Y(w.T, w.d), YT(w.d, w.T),
         dX1(w.T, w.d), dY(w.T, w.d), Xq(w.T, w.d), QK(w.T, w.d), A2(w.T, w.T), dA2(w.T, w.T), C(w.T, w.d), dC(w.T, w.d),
         dXq(w.T, w.d), dQK(w.T, w.d), L(w.T, w.N), row(1, w.N) {}
 
@@ -70,7 +70,7 @@ template <typename real> struct Sequence {
   }
 
   void layer2(int Q) {
-    const Owned<real> X1T = transposed<real>(X1, q[Q - 1] + 1, w.d);
+    transpose<real>(X1, q[Q - 1] + 1, w.d, X1T);
     auto none = [](int) { return 0; };
     auto seen = [&](int i) { return q[i] + 1; };
     auto width = [&](int) { return w.d; };
@@ -109,7 +109,6 @@ template <typename real> struct Sequence {
     product(w.N, w.d, Q, L.at, 1, L.stride, C, sums.LC, true);
     if (wanted & READOUT) product(w.N, w.d, Q, L.at, 1, L.stride, Xq, sums.LX, true);
     if (!(wanted & (KEYS2 | KEYS1 | VALUES1))) return;
-    const Owned<real> X1T = transposed<real>(X1, T, w.d);
     product(Q, w.d, w.N, L.at, L.stride, 1, w.H, dC, false);
     product(Q, dC.at, dC.stride, 1, X1T, dA2, false, none, [&](int) { return w.d; }, seen);
     for (int i = 0; i < Q; i++) softmax_back(dA2[i], A2[i], q[i] + 1, read_until(i, Q));
@@ -129,7 +128,7 @@ template <typename real> struct Sequence {
   void back1(const int32_t* z, int T) {
     auto none = [](int) { return 0; };
     if (wanted & KEYS1) {
-      const Owned<real> YT = transposed<real>(Y, T, w.d);
+      transpose<real>(Y, T, w.d, YT);
       product(T, dX1.at, dX1.stride, 1, YT, dA1, false, none, [&](int) { return w.d; }, [](int i) { return i + 1; });
       for (int t = 0; t < T; t++) {
         real *ds = dA1[t], *by_token = row[0], *pp = sums.PP[t], *ep = sums.EP[z[t]];

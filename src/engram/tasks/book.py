@@ -7,9 +7,10 @@ Token ids: subjects 0 … S−1, relations, noise, EOS last. Answers have ids of
 nothing, so a prompt is a bag: `bags` draws the same facts and the same noise as `sample` does, without places.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,14 +31,20 @@ class Bags:
     counts: Float[np.ndarray, "B V"] | None
     answers: Int[np.ndarray, " B"]
 
-    @classmethod
-    def joined(cls, parts: Sequence["Bags"]) -> "Bags":
-        """Several bags as one; all with tokens, or all with counts."""
-        tokens, counts = ([getattr(part, name) for part in parts] for name in ("tokens", "counts"))
-        answers = np.concatenate([part.answers for part in parts])
-        if tokens[0] is not None:
-            return cls(np.concatenate(tokens), None, answers)
-        return cls(None, np.concatenate(counts), answers)
+
+def _place(parts: Iterable[Int[np.ndarray, "B n"]], tokens: Int[np.ndarray, "B T"]) -> None:
+    """Tokens side by side."""
+    at = 0
+    for part in parts:
+        tokens[:, at : at + part.shape[1]] = part
+        at += part.shape[1]
+
+
+def _count(parts: Iterable[Int[np.ndarray, "B n"]], counts: Float[np.ndarray, "B V"]) -> None:
+    """How often each token occurs in a prompt."""
+    B, V = counts.shape
+    for part in parts:
+        counts += np.bincount((np.arange(B)[:, None] * V + part).ravel(), minlength=B * V).reshape(B, V)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,16 +118,21 @@ class Book:
         np.put_along_axis(tokens, places, np.column_stack([s, r + self.S, *self._noise(seed, step, len(s))]), axis=1)
         return tokens
 
-    def bags(self, seed: int, step: int, batch: int) -> Bags:
-        """The facts and the noise of `sample`."""
-        s, r, answers = self.asked(seed, step, batch)
-        fixed = [s, r + self.S, np.full(batch, self.EOS)]
-        if self.T <= self.N:
-            return Bags(np.column_stack([*fixed, *self._noise(seed, step, batch)]), None, answers)
-        counts, rows = np.zeros((batch, self.N)), np.arange(batch)[:, None]
-        for part in (np.column_stack(fixed), *self._noise(seed, step, batch)):
-            counts += np.bincount((rows * self.N + part).ravel(), minlength=counts.size).reshape(counts.shape)
-        return Bags(None, counts, answers)
+    def bags(self, seed: int, steps: Sequence[int], batch: int) -> Bags:
+        """The facts and the noise of `sample` at each of these steps, one step after the other."""
+        whole, prompts = self.T <= self.N, len(steps) * batch
+        tokens = np.empty((prompts, self.T), np.int32) if whole else None
+        counts = None if whole else np.zeros((prompts, self.N))
+        answers = np.empty(prompts, np.int32)
+        for i, step in enumerate(steps):
+            now = slice(i * batch, (i + 1) * batch)
+            s, r, answers[now] = self.asked(seed, step, batch)
+            parts = chain([np.column_stack([s, r + self.S, np.full(batch, self.EOS)])], self._noise(seed, step, batch))
+            if tokens is not None:
+                _place(parts, tokens[now])
+            elif counts is not None:
+                _count(parts, counts[now])
+        return Bags(tokens, counts, answers)
 
     def asked(self, seed: int, step: int, batch: int) -> tuple[Ids, Ids, Ids]:
         """Subjects, relations and answers of a batch."""

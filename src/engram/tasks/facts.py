@@ -7,7 +7,7 @@ import csv
 import io
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import isqrt
 from pathlib import Path
@@ -72,8 +72,8 @@ class FactTask(Value):
     def sample(self, seed: int, step: int, batch: int) -> Batch:
         return self.book(seed).sample(seed, step, batch)
 
-    def bags(self, seed: int, step: int, batch: int) -> Bags:
-        return self.book(seed).bags(seed, step, batch)
+    def bags(self, seed: int, steps: Sequence[int], batch: int) -> Bags:
+        return self.book(seed).bags(seed, steps, batch)
 
 
 @lru_cache(maxsize=16)

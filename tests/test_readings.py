@@ -271,7 +271,7 @@ def test_a_label_that_is_missing_is_named(tmp_path: Path) -> None:
 
 def test_a_field_set_otherwise_leaves_the_label(tmp_path: Path) -> None:
     """Widths that are all the same are still told apart as those of the experiment, and so are its schedules."""
-    narrow = api.labelled_specs(find("birth.fig8"), "smoke", 1, {"model.d": 16})
+    narrow = api.labelled_specs(find("birth.fig8"), "smoke", [0], {"model.d": 16})
     runs = made_up_runs(tmp_path / "8", narrow, lambda label: {fig8.RECALL: step_at(1)})
     assert runs["fixed", 32] == runs["fixed", 128]
     assert "tuned: mean recall up to step 2, d=128 minus d=32" in decided("birth.fig8", runs)

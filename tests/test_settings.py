@@ -57,7 +57,7 @@ def test_a_setting_goes_to_the_specs_that_have_its_field(tiny: Callable[..., Tra
 
 def test_a_setting_that_only_some_runs_have(home: Path) -> None:
     """Trainings beside Checks: plan.steps is for the first, and what none has is refused before anything runs."""
-    specs = unique(api.labelled_specs(find("birth.fig2"), "smoke", 1, {"plan.steps": 5}))
+    specs = unique(api.labelled_specs(find("birth.fig2"), "smoke", [0], {"plan.steps": 5}))
     assert [spec.steps for spec in specs] == [5, 5, 5, 5, 16, 16]
     with pytest.raises(EngramError, match=r"^plan\.stps: no such field in Plan; did you mean steps\?"):
         api.run("birth.fig2", "smoke", settings={"plan.stps": 5})

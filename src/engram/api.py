@@ -99,11 +99,11 @@ def run(
     path        how gradients are computed: auto, fast or reference
     """
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
-    size = known_scale(scale)
+    size, seeds = known_scale(scale), list(range(seeds) if isinstance(seeds, int) else seeds)
     labelled = labelled_specs(experiment, size, seeds, settings)
     records = run_specs(unique(labelled), device, watch, path)
     with keeping(_finished):
-        runs = Runs.of(labelled, {record.id: record for record in records}, size)
+        runs = Runs.of(labelled, {record.id: record for record in records}, size, seeds)
         apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
         claims, figures, notes = _read_off(experiment, runs, settings) if not apart else _relabelled(runs, apart)
         stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
@@ -117,14 +117,11 @@ def _finished() -> str:
     return "all runs are finished and kept; the same command draws the figures"
 
 
-def labelled_specs(
-    experiment: Experiment, scale: Scale, seeds: int | Iterable[int], settings: dict[str, Any]
-) -> Labelled:
+def labelled_specs(experiment: Experiment, scale: Scale, seeds: Sequence[int], settings: dict[str, Any]) -> Labelled:
     """The Specs of an experiment with some fields overridden, each in the Specs that have it; labels stay."""
-    chosen = list(range(seeds) if isinstance(seeds, int) else seeds)
-    if not chosen:
+    if not seeds:
         raise EngramError("--seeds: at least one seed is needed; got none")
-    labelled = experiment.labelled(scale, chosen)
+    labelled = experiment.labelled(scale, seeds)
     changed = iter(all_with_settings([spec for specs in labelled.values() for spec in specs], settings))
     return {label: list(islice(changed, len(specs))) for label, specs in labelled.items()}
 
@@ -217,7 +214,9 @@ def birth(
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     (record,) = records = run_specs(birth_specs(fresh), device, watch, path)
-    claims = [entry.to_json() for entry in entries_of(experiment, Runs({"joint": records}, "quick"))]
+    claims = [
+        entry.to_json() for entry in entries_of(experiment, Runs({"joint": records}, "quick", [record.spec.seed]))
+    ]
     with keeping(_finished):
         page = home() / "reports" / f"{record.id}.html"
         figures = [p for name in NAMES for p in figure_paths(home() / "figures", f"{record.id}-{name}")]

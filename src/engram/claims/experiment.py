@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from pydantic import ValidationError
 
 from engram.claims.claim import Claim, Measure
+from engram.claims.registration import registration
 from engram.errors import EngramError
 from engram.records import Record
 from engram.records.files import Row
@@ -42,18 +43,19 @@ def checks(law: str, seeds: Seeds, draws: int = 1, **sizes: Any) -> list[Check]:
 class Runs(dict[Any, list[Record]]):
     """The records of an experiment, under the labels that its file gave their Specs, seeds in order.
 
-    `scale` is the scale of the Specs.
+    `scale` is the scale of the Specs, `seeds` are those for which they were made.
     """
 
-    def __init__(self, records: Mapping[Any, list[Record]], scale: Scale):
+    def __init__(self, records: Mapping[Any, list[Record]], scale: Scale, seeds: Seeds = ()):
         super().__init__(records)
         self.scale: Scale = scale
+        self.seeds = tuple(seeds)
 
     @classmethod
-    def of(cls, labelled: Labelled, index: Mapping[str, Record], scale: Scale) -> "Runs":
+    def of(cls, labelled: Labelled, index: Mapping[str, Record], scale: Scale, seeds: Seeds = ()) -> "Runs":
         """A Spec that stands under several labels has one record, which stands under all of them."""
         ids = {label: dict.fromkeys(map(run_id, specs)) for label, specs in labelled.items()}
-        return cls({label: [index[id] for id in same] for label, same in ids.items()}, scale)
+        return cls({label: [index[id] for id in same] for label, same in ids.items()}, scale, seeds)
 
     def __missing__(self, label: Any) -> list[Record]:
         raise EngramError(f"no record has the label {label!r}; the labels are {', '.join(map(repr, self))}")
@@ -102,8 +104,14 @@ class Experiment:
         return getattr(self.module, "SOURCE", None)
 
     def least_seeds(self, scale: Scale) -> int:
-        """Seeds that a verdict needs; an experiment with long trainings may need fewer (SEEDS in its file)."""
-        return getattr(self.module, "SEEDS", {}).get(scale, LEAST_SEEDS[scale])
+        """Seeds that a verdict needs: those registered, else what its file says (SEEDS), else the rule of the scale."""
+        fixed = self.registered_seeds(scale)
+        return len(fixed) if fixed else getattr(self.module, "SEEDS", {}).get(scale, LEAST_SEEDS[scale])
+
+    def registered_seeds(self, scale: Scale) -> range | None:
+        """The seeds that decide its claims at this scale, fixed before they were run."""
+        form = registration().get(self.name)
+        return form.seeds(scale) if form else None
 
     def labelled(self, scale: Scale, seeds: Iterable[int]) -> Labelled:
         """The Specs under the labels of the file."""

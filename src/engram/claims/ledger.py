@@ -11,6 +11,9 @@ from typing import Any
 
 from engram.claims import Claim, Measure, Runs, Scale
 from engram.claims.experiment import Experiment, known_scale, unique
+from engram.claims.ranges import tested_range
+from engram.claims.registration import FRESH, Sentence, Status, not_made_under, registration
+from engram.claims.seeds import seeds_in_words
 from engram.errors import EngramError
 from engram.records import Record
 from engram.records.index import Line, lines
@@ -57,25 +60,43 @@ class Entry:
     stale: bool = False
     diverged: tuple[int, ...] = ()  # seeds whose run ended before its time: they may not silently leave the mean
     settings: dict[str, Any] = field(default_factory=dict)  # fields that override those of the experiment
+    seeds: tuple[int, ...] = ()
+    range: str = ""  # of sizes within which it was tested
+    unregistered: str | None = "it has no record"  # why it does not stand as it was registered
 
     @property
     def verdict(self) -> str:
-        """The claim's verdict; it cannot agree on too few seeds, nor when a seed diverged."""
+        """The claim's verdict; too few seeds, or one that diverged, decide neither for it nor against it."""
         if self.claim is None or self.scale is None:
             return "missing"
         weak = self.diverged or not self.claim.has_seeds(self.experiment.least_seeds(self.scale))
-        return "inconclusive" if weak and self.claim.verdict == "agrees" else self.claim.verdict
+        return "inconclusive" if weak else self.claim.verdict
+
+    @property
+    def registered(self) -> Sentence | None:
+        form = registration().get(self.experiment.name)
+        return form.claims.get(self.id) if form else None
+
+    @property
+    def status(self) -> Status:
+        if self.claim is not None and all(measure.exact_law for measure in self.claim.measures):
+            return "exact"
+        if self.unregistered or self.settings:
+            return "exploratory"
+        return "confirmed" if registration()[self.experiment.name].earlier else "registered"
 
     @property
     def source(self) -> str | None:
-        """Where the sentence stands; without records what the experiment's file says of all its claims."""
+        """Where the sentence stands: as registered, or as the experiment's file says."""
+        if self.registered:
+            return self.registered.place
         return self.claim.source if self.claim else self.experiment.source
 
     @property
     def command(self) -> str:
         words = [self.experiment.command]
         words += [f"--scale {self.scale}"] if self.scale else []
-        words += [f"--seeds {self.claim.n}"] if self.claim else []
+        words += [f"--seeds {seeds_in_words(self.seeds)}"] if self.seeds else []
         changes = [shlex.quote(f"{name}={json.dumps(value)}") for name, value in self.settings.items()]
         return " ".join([*words, *(["--set", *changes] if changes else [])])
 
@@ -85,10 +106,18 @@ class Entry:
             "id": self.id,
             "statement": self.statement,
             "source": self.source,
-            "paper": paper_of(self.source or "", self.experiment.name),
+            "paper": paper_of(self.experiment.source or self.source or "", self.experiment.name),
             "experiment": self.experiment.name,
             "scale": self.scale,
             "verdict": self.verdict,
+            "kind": self.registered.kind if self.registered else None,
+            "status": self.status,
+            "unregistered": self.unregistered if self.status == "exploratory" else None,
+            "looked": self.registered.looked if self.registered else None,
+            "quote": self.registered.quote if self.registered else None,
+            "gap": self.registered.gap if self.registered else None,
+            "seeds": list(self.seeds),
+            "range": self.range,
             "stale": self.stale,
             "diverged": list(self.diverged),
             "settings": self.settings,
@@ -178,14 +207,47 @@ def entries_of(
 ) -> list[Entry]:
     """The claims that a set of records decides."""
     stale = any(record.stale for record in runs.records)
+    made_otherwise = _made_otherwise(experiment, runs, diverged)
+    common = stale, tuple(diverged), settings or {}, runs.seeds, tested_range(record.spec for record in runs.records)
     return [
-        Entry(claim.id, claim.statement, experiment, runs.scale, claim, stale, tuple(diverged), settings or {})
+        Entry(
+            claim.id,
+            claim.statement,
+            experiment,
+            runs.scale,
+            claim,
+            *common,
+            made_otherwise or _other(experiment, claim),
+        )
         for claim in experiment.claims(runs)
     ]
 
 
+def _other(experiment: Experiment, claim: Claim) -> str | None:
+    """How a claim differs from what was registered of it."""
+    known = registration()[experiment.name].claims.get(claim.id)
+    return known.difference(claim) if known else "it is not registered"
+
+
+def _made_otherwise(experiment: Experiment, runs: Runs, diverged: Sequence[int]) -> str | None:
+    """Why records do not count as made under the registration; None if they do."""
+    form = registration().get(experiment.name)
+    seeds = form.seeds(runs.scale) if form else None
+    if form is None or seeds is None:
+        return f"the {runs.scale} scale of {experiment.name} is not registered"
+    if sorted((*runs.seeds, *diverged)) != list(seeds):
+        return f"its seeds are not the registered ones, {seeds_in_words(seeds)}"
+    ids = [run_id(spec) for spec in experiment.specs(runs.scale, seeds)]
+    drawn = [record for record in runs.records if record.spec.seed in seeds]
+    other = not_made_under(drawn, experiment.name, runs.scale, form.form(runs.scale, ids))
+    return f"record {other.id} was begun under another registration, or before there was one" if other else None
+
+
 def ledger(experiments: Iterable[Experiment], index: Index) -> list[Entry]:
-    """For each experiment the largest scale with enough seeds, else the largest with any, else its bare sentences."""
+    """For each experiment its claims at the best scale that there is, or its bare sentences.
+
+    That is the largest whose registered seeds have ended, else the largest with enough other seeds, or with any.
+    """
     return [entry for experiment in experiments for entry in _decided(experiment, index)]
 
 
@@ -199,19 +261,30 @@ def _decided(experiment: Experiment, index: Index) -> list[Entry]:
 def best_runs(experiment: Experiment, index: Index) -> tuple[Runs, list[int]] | None:
     """The records that decide an experiment's claims, and the seeds that diverged; None if no seed is complete."""
     largest_first: list[Scale] = ["paper", "quick"]
-    seeds = {scale: _ended_seeds(experiment, scale, index) for scale in largest_first}
+    seeds = {scale: _deciding(experiment, scale, _ended_seeds(experiment, scale, index)) for scale in largest_first}
     whole = {scale: [seed for seed, finished in seeds[scale].items() if finished] for scale in largest_first}
     some: list[Scale] = [scale for scale in largest_first if whole[scale]]
     if not some:
         return None
+    fixed: list[Scale] = [
+        scale for scale in some if list(seeds[scale]) == list(experiment.registered_seeds(scale) or ())
+    ]
     enough: list[Scale] = [scale for scale in some if len(whole[scale]) >= experiment.least_seeds(scale)]
-    scale = (enough or some)[0]
+    scale = (fixed or enough or some)[0]
     labelled = experiment.labelled(scale, whole[scale])
     ids = [run_id(spec) for spec in unique(labelled)]
     if not _all_intact(ids, index):
         return best_runs(experiment, index)
-    runs = Runs.of(labelled, {id: index.found[id].record for id in ids}, scale)
+    runs = Runs.of(labelled, {id: index.found[id].record for id in ids}, scale, whole[scale])
     return runs, [seed for seed, finished in seeds[scale].items() if not finished]
+
+
+def _deciding(experiment: Experiment, scale: Scale, ended: dict[int, bool]) -> dict[int, bool]:
+    """The registered seeds and no others, once all of them have ended; before that, seeds that may be looked at."""
+    fixed = experiment.registered_seeds(scale)
+    if fixed and set(fixed) <= set(ended):
+        return {seed: ended[seed] for seed in fixed}
+    return {seed: finished for seed, finished in ended.items() if seed < FRESH}
 
 
 def _all_intact(ids: Iterable[str], index: Index) -> bool:
@@ -230,7 +303,8 @@ def missing_specs(experiments: Iterable[Experiment], scale: str, index: Index) -
     """What must still run for each experiment to have enough seeds at this scale; stale records do not count."""
     size = known_scale(scale)
     fresh = {id for id, one in index.found.items() if not one.stale}
-    wanted = [spec for e in experiments for spec in e.specs(size, range(e.least_seeds(size)))]
+    seeds = {e: e.registered_seeds(size) or range(e.least_seeds(size)) for e in experiments}
+    wanted = [spec for e, own in seeds.items() for spec in e.specs(size, own)]
     return [spec for id, spec in {run_id(spec): spec for spec in wanted}.items() if id not in fresh]
 
 

@@ -35,12 +35,14 @@ def decided(words: Words, homes: Sequence[Path], reread: bool = False) -> Decide
 
 
 def _key(homes: Sequence[Path], reread: bool) -> str:
-    """Changes with every record that has ended."""
+    """Changes with every record that has ended, and with the registration."""
     from engram.records.files import sha256
     from engram.records.index import lines
+    from engram.registered import history, in_force
 
     found = [(i, line) for i, home in enumerate(homes) for line in lines(home, reread)]
-    return sha256(repr([(i, line.id, line.bundle, line.stamp) for i, line in found if line.ended]).encode())
+    ended = [(i, line.id, line.bundle, line.stamp) for i, line in found if line.ended]
+    return sha256(repr([in_force(), len(history()), ended]).encode())
 
 
 def _names(ids: dict[str, list[str]], words: Words) -> set[str]:

@@ -97,10 +97,15 @@ def _write_html(html: Path, names: Words, now: Decided, only: bool, json: bool) 
 
 
 def _print_ledger(now: Decided, json: bool) -> None:
-    from engram.show.tables import print_claims
+    from engram.show.claims import counts
+    from engram.show.tables import print_claims, print_counts
 
-    told = {"claims": now.claims, "unreadable": now.unreadable}
-    answer(told) if json else print_claims(console(), now.claims)
+    if json:
+        answer({"claims": now.claims, "counts": counts(now.claims), "unreadable": now.unreadable})
+    else:
+        print_claims(console(), now.claims)
+        tell("")
+        print_counts(console(), counts(now.claims))
     _report_unreadable(now)
 
 

@@ -11,7 +11,6 @@ from engram.cli.facts import fact
 from engram.cli.lab import lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
 from engram.cli.output import (
-    WholeNumber,
     answer,
     console,
     near,
@@ -21,6 +20,7 @@ from engram.cli.output import (
     tell,
     watched,
 )
+from engram.cli.register import register
 from engram.cli.runs import runs
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.signals import listen, raised_before, report_stop, stop_listening
@@ -34,7 +34,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # it would end without a word; `main` says what was kept
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
-for command in (runs, fact, lab, replay, verify, ledger):
+for command in (runs, fact, lab, replay, verify, ledger, register):
     app.command(command)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
@@ -122,7 +122,7 @@ def run(
     name: str,
     *,
     scale: str = "quick",
-    seeds: WholeNumber = 1,
+    seeds: str = "1",
     engine: str = "local",
     device: str = "auto",
     path: str = "auto",
@@ -136,7 +136,7 @@ def run(
     scale
         smoke (seconds), quick (minutes) or paper (the published sizes).
     seeds
-        The number of seeds: 0, 1, ….
+        How many, from 0 on (8), or which (10000-10007).
     engine
         Where the runs are computed: local.
     device
@@ -147,13 +147,14 @@ def run(
         Fields of the Spec to override, as in --set task.K=3 plan.optimiser.lr=0.1.
     """
     from engram import api
+    from engram.claims.seeds import read_seeds
     from engram.show.tables import print_claims, print_rows
     from engram.specs.settings import parse_settings
 
     if engine != "local":
         raise EngramError(f"--engine: unknown {engine!r}; this version has only the engine local")
     watch = watched(f"{name}, {scale} scale", device)
-    result = api.run(name, scale, seeds, parse_settings(settings), device, watch, path)
+    result = api.run(name, scale, read_seeds(seeds), parse_settings(settings), device, watch, path)
     if json:
         answer(result.to_json())
         return

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, tell, watched
+from engram.cli.output import answer, confirmed, near, print_table, tell, watched
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
@@ -111,16 +111,17 @@ def check(record: str, *, steps: int = 20, trust: bool = False, json: bool = Fal
 
 @runs.command
 def bundle(
-    name: str, *, scale: str = "quick", seeds: WholeNumber = 5, into: Path = Path("packed"), json: bool = False
+    name: str, *, scale: str = "quick", seeds: str = "5", into: Path = Path("packed"), json: bool = False
 ) -> None:
     """Pack the finished runs of an experiment into one small file."""
     from engram.claims.experiment import known_scale
+    from engram.claims.seeds import read_seeds
     from engram.experiments import find
     from engram.records.bundle import bundle as bundled
     from engram.records.files import home
     from engram.records.shelf import of_spec
 
-    specs = find(name).specs(known_scale(scale), range(seeds))
+    specs = find(name).specs(known_scale(scale), read_seeds(seeds))
     records = [of_spec(spec, [home()]) for spec in specs]
     if None in records:
         raise EngramError(

@@ -17,6 +17,7 @@ from engram.learning.bisection import bisection
 from engram.records import Record
 from engram.records.files import Row, corrupt
 from engram.records.writer import Writer
+from engram.registered import in_force
 from engram.runner.training import measured_steps
 from engram.specs import Check, Search, Spec, Train
 from engram.specs.spec import run_id
@@ -176,7 +177,7 @@ def environment(device: str, path: str) -> dict[str, Any]:
     packages = {name: version(name) for name in ("engram", "torch", "numpy")}
     machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
     how = {"device": device, "threads": torch.get_num_threads(), "path": path, "pid": os.getpid()}
-    return packages | {"commit": _commit()} | machine | how
+    return packages | {"commit": _commit(), "registration": in_force()} | machine | how
 
 
 @lru_cache(maxsize=1)

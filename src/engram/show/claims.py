@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from engram.claims.registration import KINDS, STATUSES
+
 STATES = ("agrees", "disagrees", "inconclusive", "stale", "missing")
 
 
@@ -14,6 +16,19 @@ def claim_state(claim: dict[str, Any]) -> str:
 def tally(claims: Sequence[dict[str, Any]]) -> dict[str, int]:
     """How many claims are in each state."""
     return {name: sum(claim_state(claim) == name for claim in claims) for name in STATES}
+
+
+def counts(claims: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each kind of claim, with how many stand how; then one for those that count for or against a paper."""
+    kinds = {kind: [claim for claim in claims if claim["kind"] == kind] for kind in (*KINDS, None)}
+    rows = [_count(KINDS[kind] if kind else "not registered", of) for kind, of in kinds.items() if of]
+    about_papers = [claim for claim in claims if claim["kind"] in ("sentence", "number")]
+    return [*rows, _count("for or against a paper", about_papers), _count("all", claims)]
+
+
+def _count(name: str, claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    statuses = {status: sum(claim["status"] == status for claim in claims) for status in STATUSES}
+    return {"kind": name, "claims": len(claims)} | tally(claims) | statuses
 
 
 def by_paper(claims: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -34,5 +49,7 @@ def remarks(claim: dict[str, Any]) -> list[str]:
         f"Seeds that diverged: {', '.join(map(str, claim['diverged']))}.": claim["diverged"],
         "Fewer seeds than this scale requires.": verdict == "inconclusive" and whole and not claim["diverged"],
         f"Fields overridden: {settings}.": claim["settings"],
+        f"Exploratory: {claim['unregistered']}.": claim["unregistered"] and verdict != "missing",
+        f"Decided after seeing numbers: {claim['looked']}": claim["looked"],
     }
     return [sentence for sentence, holds in said.items() if holds]

@@ -1,18 +1,21 @@
 // Filters of the ledger. Their state is kept in the address, so that a filtered view can be linked:
-// #paper=…&verdict=disagrees,stale&words=…   and   #claim-id opens one claim. Without this script all claims are shown.
+// #paper=…&kind=…&status=…&verdict=disagrees,stale&words=…   and   #claim-id opens one claim. Without this script all claims are shown.
 (() => {
   const byId = (id) => document.getElementById(id)
-  const form = byId("filters"), words = byId("words"), paper = byId("paper")
+  const form = byId("filters"), words = byId("words")
+  const selects = ["paper", "kind", "status"].map(byId)
   const boxes = [...form.querySelectorAll("[name=verdict]")]
   const claims = [...document.querySelectorAll(".claim")].map((node) => ({
     node,
     paper: node.dataset.paper,
+    kind: node.dataset.kind,
+    status: node.dataset.status,
     verdict: node.dataset.state,
     text: [".what > code", ".sentence"].map((part) => node.querySelector(part).textContent).join(" ").toLowerCase(),
   }))
 
   const chosen = () => ({
-    paper: paper.value,
+    ...Object.fromEntries(selects.map((select) => [select.id, select.value])),
     verdict: boxes.filter((box) => box.checked).map((box) => box.value).join(","),
     words: words.value.trim(),
   })
@@ -20,6 +23,8 @@
   // each test asks one control; a control that is not set lets everything pass
   const tests = {
     paper: (claim, want) => claim.paper === want,
+    kind: (claim, want) => claim.kind === want,
+    status: (claim, want) => claim.status === want,
     verdict: (claim, want) => want.split(",").includes(claim.verdict),
     words: (claim, want) => want.toLowerCase().split(/\s+/).every((word) => claim.text.includes(word)),
   }
@@ -36,14 +41,17 @@
     count(want)
   }
 
-  // beside each choice: how many claims it would show, given the other two controls
+  // beside each choice: how many claims it would show, given the other controls
+  const others = (name) => Object.keys(tests).filter((other) => other !== name)
   function count(want) {
-    const papers = claims.filter((claim) => passes(claim, want, ["verdict", "words"]))
-    for (const option of paper.options) {
-      const n = papers.filter((claim) => !option.value || claim.paper === option.value).length
-      option.textContent = `${option.value || "All papers"} (${n})`
+    for (const select of selects) {
+      const left = claims.filter((claim) => passes(claim, want, others(select.id)))
+      for (const option of select.options) {
+        const n = left.filter((claim) => !option.value || claim[select.id] === option.value).length
+        option.textContent = `${option.dataset.label} (${n})`
+      }
     }
-    const verdicts = claims.filter((claim) => passes(claim, want, ["paper", "words"]))
+    const verdicts = claims.filter((claim) => passes(claim, want, others("verdict")))
     for (const box of boxes) {
       const n = verdicts.filter((claim) => claim.verdict === box.value).length
       box.parentNode.querySelector(".count").textContent = n
@@ -65,8 +73,10 @@
   function restore() {
     const hash = location.hash.slice(1), state = new URLSearchParams(hash.replaceAll("+", "%2B"))
     words.value = state.get("words") ?? ""
-    paper.value = state.get("paper") ?? ""
-    if (paper.selectedIndex < 0) paper.value = ""
+    for (const select of selects) {
+      select.value = state.get(select.id) ?? ""
+      if (select.selectedIndex < 0) select.value = ""
+    }
     const verdicts = (state.get("verdict") ?? "").split(",")
     for (const box of boxes) box.checked = verdicts.includes(box.value)
     const one = claims.find((claim) => [claim.node.id, encodeURIComponent(claim.node.id)].includes(hash))

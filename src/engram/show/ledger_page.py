@@ -1,10 +1,11 @@
 """The ledger as one HTML file: every claim with its verdict and measures. Opens offline; nothing is fetched."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 from urllib.parse import quote
 
+from engram.claims.registration import KINDS, STATUSES
 from engram.show.claims import by_paper, claim_state, remarks, tally
 from engram.show.html import document, table, text_of
 from engram.show.tables import in_words
@@ -33,9 +34,9 @@ def _head(claims: Sequence[dict[str, Any]]) -> str:
     example = {"predicted": (0.0, 1.0), "interval": (0.55, 0.95), "measured": 0.75}
     return (
         "<h1>Ledger</h1>\n"
-        '<p class="lead">Sentences of papers made checkable. Each has a band in which its numbers must lie, and '
-        "records decide whether they do. The log (docs/log) names the bands and forms that were set after a first "
-        "look at the numbers.</p>\n"
+        '<p class="lead">Sentences made checkable. Each has a band in which its numbers must lie, and records decide '
+        "whether they do. A claim is confirmed or registered if its form was written down before the records that "
+        "decide it were made, and exploratory if not; what was decided after a look at numbers is said there.</p>\n"
         f'<p class="legend">{plot(example)}<span>Shaded: the predicted band; line: the 95 % interval; dot: the '
         "measured value. A claim agrees if every interval lies inside its band, and disagrees if one lies "
         "outside.</span></p>\n"
@@ -44,7 +45,8 @@ def _head(claims: Sequence[dict[str, Any]]) -> str:
 
 
 def _filters(claims: Sequence[dict[str, Any]]) -> str:
-    papers = "".join(f'<option value="{escape(name)}">{escape(name)}</option>' for name in by_paper(claims))
+    choices = _choice("Paper", "All papers", {name: name for name in by_paper(claims)})
+    choices += _choice("Kind", "All kinds", KINDS) + _choice("Status", "Any status", {name: name for name in STATUSES})
     chips = "".join(
         f'<label class="chip"><input type="checkbox" name="verdict" value="{name}">'
         f'{_verdict(name)}<span class="count">{n}</span></label>\n'
@@ -54,12 +56,19 @@ def _filters(claims: Sequence[dict[str, Any]]) -> str:
         '<form id="filters" role="search" aria-label="Claims" hidden>\n'
         '<div class="row"><label class="field">Search<input id="words" type="search" autocomplete="off" '
         'spellcheck="false" placeholder="id or sentence"></label>\n'
-        f'<label class="field">Paper<select id="paper"><option value="">All papers</option>{papers}</select></label>'
-        f'</div>\n<fieldset><legend>Verdict</legend>\n{chips}</fieldset>\n<div class="row">'
+        f'{choices}</div>\n<fieldset><legend>Verdict</legend>\n{chips}</fieldset>\n<div class="row">'
         f'<p id="shown" role="status">{len(claims)} of {len(claims)} claims</p>\n'
         '<button type="button" id="clear" class="plain" hidden>clear filters</button>'
         '<button type="button" id="open" class="plain">open all</button></div>\n</form>\n'
     )
+
+
+def _choice(name: str, every: str, options: Mapping[str, str]) -> str:
+    inside = "".join(
+        f'<option value="{escape(value)}" data-label="{escape(label)}">{escape(label)}</option>'
+        for value, label in {"": every, **options}.items()
+    )
+    return f'<label class="field">{name}<select id="{name.lower()}">{inside}</select></label>\n'
 
 
 def _group(paper: str, claims: Sequence[dict[str, Any]]) -> str:
@@ -79,7 +88,8 @@ def _claim(claim: dict[str, Any]) -> str:
     inside += [f'<p class="why"><b>Why it disagrees.</b> {escape(claim["why"])}</p>\n'] if claim["why"] else []
     inside += [_measures(claim["measures"])] if claim["measures"] else []
     return (
-        f'<details class="claim" id="{id}" data-paper="{escape(claim["paper"])}" data-state="{said}">\n'
+        f'<details class="claim" id="{id}" data-paper="{escape(claim["paper"])}" data-state="{said}"'
+        f' data-kind="{claim["kind"] or ""}" data-status="{claim["status"]}">\n'
         f'<summary>{_verdict(said)}<span class="what"><code>{id}</code>'
         f'<span class="sentence">{escape(claim["statement"])}</span>'
         f'<span class="meta">{escape(_meta(claim))}</span></span>{plot(claim)}</summary>\n'
@@ -96,7 +106,7 @@ def _meta(claim: dict[str, Any]) -> str:
     split = f" ({_counted(counts)})" if len(parts) > max(counts.values()) else ""
     then = f" · verdict then: {claim['verdict']}" if claim["stale"] else ""
     plural = "s" if len(parts) > 1 else ""
-    return f"{claim['scale']} scale · n = {claim['n']} · {len(parts)} measure{plural}{split}{then}"
+    return f"{claim['status']} · {claim['scale']} scale · n = {claim['n']} · {len(parts)} measure{plural}{split}{then}"
 
 
 def _measures(parts: Sequence[dict[str, Any]]) -> str:
@@ -111,12 +121,23 @@ def _origin(claim: dict[str, Any]) -> str:
     """Where the sentence stands and how to decide it again."""
     id, command = escape(claim["id"]), escape(claim["command"])
     return (
-        f"<dl><dt>source</dt><dd>{escape(claim['source'] or 'not stated')}</dd>"
+        f"<dl><dt>kind</dt><dd>{escape(KINDS.get(claim['kind'], 'not registered'))}</dd>"
+        f"<dt>source</dt><dd>{escape(_source(claim))}</dd>"
+        f"{_gap(claim)}<dt>tested</dt><dd>{escape(claim['range'] or 'sizes are in its experiment')}</dd>"
         f"<dt>experiment</dt><dd><code>{escape(claim['experiment'])}</code></dd>"
         f'<dt>command</dt><dd class="command"><code>{command}</code>'
         '<button type="button" class="copy" hidden>copy</button></dd>'
         f'<dt>link</dt><dd><a href="#{quote(claim["id"])}">#{id}</a></dd></dl>\n'
     )
+
+
+def _gap(claim: dict[str, Any]) -> str:
+    return f"<dt>not in both</dt><dd>{escape(claim['gap'])}</dd>" if claim["gap"] else ""
+
+
+def _source(claim: dict[str, Any]) -> str:
+    words = f": “{claim['quote']}”" if claim["quote"] else ""
+    return f"{claim['source'] or 'not stated'}{words}"
 
 
 def _verdict(name: str) -> str:

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engram.claims.registration import STATUSES
+from engram.show.claims import STATES
 from engram.text import printable
 
 VERDICT_STYLE = {"agrees": "green", "disagrees": "red", "inconclusive": "yellow", "missing": "dim"}
@@ -15,7 +17,7 @@ VERDICT_STYLE = {"agrees": "green", "disagrees": "red", "inconclusive": "yellow"
 def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
     """Each claim with its verdict, and below it one line for each measure."""
     for claim in claims:
-        notes = [claim["scale"], f"n={claim['n']}", *(["stale"] if claim["stale"] else [])]
+        notes = [claim["status"], claim["scale"], f"n={claim['n']}", *(["stale"] if claim["stale"] else [])]
         notes += [f"diverged seeds: {claim['diverged']}"] if claim["diverged"] else []
         notes += ["fields overridden"] if claim["settings"] else []
         origin = f" ({', '.join(notes)})" if claim["measures"] else ""
@@ -31,6 +33,13 @@ def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
             numbers = f"{measured}  95 %: {interval}  predicted: {predicted}"
             verdict = (part["verdict"], VERDICT_STYLE[part["verdict"]])
             console.print(Text.assemble(f"  · {printable(part['name'])}\n      {numbers}  ", verdict))
+
+
+def print_counts(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+    """A line for each kind of claim: how many there are, what became of them, and how they stand."""
+    for row in rows:
+        found = [", ".join(f"{row[name]} {name}" for name in names if row[name]) for names in (STATES, STATUSES)]
+        console.print(Text.assemble((f"{row['kind']:<42}", "dim"), f"{row['claims']:>4}  {' · '.join(found)}"))
 
 
 def print_rows(console: Console, rows: Sequence[dict[str, Any]]) -> None:

@@ -8,15 +8,16 @@ accuracies are not the paper's: they were set beforehand from a prototype.
     engram run birth.joint --seeds 5
 """
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
-from engram.claims.readings import late_mean, mean_difference
-from engram.experiments.birth import born_after_output, in_context
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
+from engram.claims.readings import birth_step, late_mean, mean_difference
+from engram.experiments.birth import born_after_output, in_context, log_ratio
 
 TIMES = "quick 30 s a seed, paper 2 min a seed on 2 cores (without a C++ compiler 2 and 10 min)"
 SOURCE = "Birth of a Transformer, section 5 (training of the model of section 4.2)"
 CLAIMS = {
     "birth.learns": "The simplified two-layer transformer learns to predict in context.",
     "birth.output-first": "The output memory W_O2 is learned before the key memories W_K2 and W_K1.",
+    "birth.first-layer-last": "Of the two key memories W_K2 is learned first, and W_K1 last.",
     "birth.early-positions": "The previous-token memory W_K1 is learned better at early positions (t<64).",
 }
 SIZES = {
@@ -39,10 +40,19 @@ def claims(runs: Runs) -> Claimed:
     ends = [record.curve("recall.W_O2")[1][-1] for record in records]
     stored = Measure.over_seeds("recall of W_O2 at the end", ends, low=0.99)
     yield "birth.output-first", [*born_after_output(records, never=steps), stored]
+    yield "birth.first-layer-last", [*_first_layer_last(records, steps)]
     late = min(100, steps // 2)
     gaps = [mean_difference(r, "recall.W_K1.t<64", "recall.W_K1", late) for r in records]
     name = f"recall of W_K1, t<64 minus all, from step {late}"
     yield "birth.early-positions", [Measure.over_seeds(name, gaps, low=0)]
+
+
+def _first_layer_last(records: Records, steps: int) -> Measures:
+    """A W_K1 that is not born counts as born at the end: later it can only be."""
+    second = [birth_step(record, "recall.W_K2") for record in records]
+    for where, column in {"all positions": "recall.W_K1", "t<64": "recall.W_K1.t<64"}.items():
+        first = [birth_step(record, column, never=steps) for record in records]
+        yield log_ratio(f"log of birth step of W_K1 ({where}) over that of W_K2 (recall > 0.5)", first, second)
 
 
 def _learns(records: Records, step: int, least: float) -> Measure:

@@ -7,7 +7,7 @@ training comes close to 1, the construction does not: 65 stored triggers and 128
     engram run theory.construction --seeds 5
 """
 
-from itertools import product
+from itertools import pairwise, product
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.claims.readings import means
@@ -15,7 +15,7 @@ from engram.claims.readings import means
 TIMES = "quick 10 s a seed, paper 40 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Eq. 7 and 8"
 CLAIMS = {
-    "theory.construction": "The weights of Eq. 7 solve the task at d = 512, and the wider the better.",
+    "theory.construction": "The weights of Eq. 7 solve the task at d = 512, and up to there the wider the better.",
 }
 WIDTHS = {"smoke": (32, 64), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024, 2048)}
 SHARPNESS = (10, 30, 100)
@@ -29,11 +29,13 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 
 def claims(runs: Runs) -> Measures:
-    found, sharp, (narrow, *_, widest) = accuracies(runs), max(SHARPNESS), WIDTHS[runs.scale]
-    wide = min(WIDE, widest)
-    name = f"β={sharp}: accuracy at d={wide} minus d={narrow}"
+    found, sharp, widths = accuracies(runs), max(SHARPNESS), WIDTHS[runs.scale]
+    wide = min(WIDE, max(widths))
     yield Measure.over_seeds(f"d={wide}, β={sharp}: in-context accuracy", found[wide, sharp], low=ENOUGH)
-    yield Measure.difference(name, found[wide, sharp], found[narrow, sharp])
+    for d, wider in pairwise(widths):
+        if wider <= wide:  # beyond, nothing is left to gain
+            name = f"β={sharp}: accuracy at d={wider} minus d={d}"
+            yield Measure.difference(name, found[wider, sharp], found[d, sharp])
     if (128, sharp) in found:
         yield Measure.over_seeds(f"d=128, β={sharp}: in-context accuracy", found[128, sharp], high=FEW)
 

@@ -1,0 +1,163 @@
+"""What was registered of each claim before its records were made, and what that makes of its verdict.
+
+The file (data/registration.toml) is written by hand: for each experiment the number of seeds, the first of them and
+its claims, for each claim its kind, sentence, place, measures and bands. A measure is matched by its name, in which #
+stands for a number. The *form* of an experiment at a scale is the digest of all that can change a verdict: sentences,
+measures, bands, seeds, and the Specs that are run. `engram register` writes it down with the date.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import inf, isclose
+from typing import Any, Literal, get_args
+
+from engram import registered
+from engram.claims.claim import Claim, Measure
+from engram.errors import EngramError
+from engram.records import Record
+
+Kind = Literal["sentence", "number", "own", "identity"]
+KINDS: dict[str, str] = {
+    "sentence": "a sentence of a paper",
+    "number": "a published number",
+    "own": "our own sentence",
+    "identity": "an identity or theorem, checked exactly",
+}
+Status = Literal["registered", "confirmed", "exploratory", "exact"]
+STATUSES: dict[str, str] = {
+    "registered": "registered before any of its records was made",
+    "confirmed": "numbers had been seen when it was registered; decided on fresh seeds since",
+    "exploratory": "its form or its records are older than its registration, or differ from it",
+    "exact": "nothing in it is random",
+}
+FRESH = 10_000  # seeds from here on are used once, under a registration
+NUMBER = r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+
+
+@dataclass(frozen=True)
+class Band:
+    """A measure by its name, in which # stands for a number, and the open interval that it must lie in."""
+
+    name: str
+    low: float
+    high: float
+
+    @classmethod
+    def read(cls, name: str, words: str) -> "Band":
+        """
+        >>> Band.read("slope", "0.8 … 1.2"), Band.read("gap", "> 0")
+        (Band(name='slope', low=0.8, high=1.2), Band(name='gap', low=0.0, high=inf))
+        """
+        one_sided = re.fullmatch(rf"([<>]) ({NUMBER})", words)
+        both = re.fullmatch(rf"({NUMBER}) … ({NUMBER})", words)
+        if one_sided:
+            edge = float(one_sided[2])
+            return cls(name, edge, inf) if one_sided[1] == ">" else cls(name, -inf, edge)
+        if both:
+            return cls(name, float(both[1]), float(both[2]))
+        raise EngramError(
+            f"registration: the band of {name!r} must read like '> 0', '< 0.5' or '0.8 … 1.2'; got {words!r}"
+        )
+
+    def names(self, measure: Measure) -> bool:
+        return re.fullmatch(NUMBER.join(map(re.escape, self.name.split("#"))), measure.name) is not None
+
+    def is_that_of(self, measure: Measure) -> bool:
+        return all(isclose(a, b, rel_tol=1e-5) for a, b in ((self.low, measure.low), (self.high, measure.high)))
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A claim as it was registered.
+
+    looked    what was decided after numbers had been seen
+    gap       what the source says that is not measured, or what is measured that it does not say
+    """
+
+    kind: Kind
+    sentence: str
+    place: str
+    bands: tuple[Band, ...]
+    quote: str | None = None
+    looked: str | None = None
+    gap: str | None = None
+
+    def difference(self, claim: Claim) -> str | None:
+        """How what is computed differs from what was registered; None if it does not."""
+        if claim.statement != self.sentence:
+            return "its sentence is not the registered one"
+        used = set[Band]()
+        for measure in claim.measures:
+            named = [band for band in self.bands if band.names(measure)]
+            if not any(band.is_that_of(measure) for band in named):
+                return f"{'the band of' if named else 'the measure'} “{measure.name}” is not registered"
+            used.update(named)
+        left = [band.name for band in self.bands if band not in used]
+        return f"the registered measure “{left[0]}” is not computed" if left else None
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An experiment as it was registered. `earlier`: records that were made before it had been looked at."""
+
+    n: Mapping[str, int]
+    claims: Mapping[str, Sentence]
+    first_seed: int = FRESH
+    earlier: bool = False
+    raw: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def seeds(self, scale: str) -> range | None:
+        """The seeds that decide at a scale: so many, no more; None if the scale is not registered."""
+        return range(self.first_seed, self.first_seed + self.n[scale]) if scale in self.n else None
+
+    def form(self, scale: str, ids: Iterable[str]) -> str:
+        """The digest of all that can change a verdict."""
+        claims = {id: [c["sentence"], c["measures"]] for id, c in self.raw["claims"].items()}
+        seeds = self.seeds(scale) or range(0)
+        whole = {"claims": claims, "seeds": [seeds.start, len(seeds)], "runs": sorted(ids)}
+        return registered.digest_of(json.dumps(whole, sort_keys=True).encode())
+
+
+@cache
+def registration() -> dict[str, Registered]:
+    """What is registered, by experiment."""
+    return {name: _read(name, entry) for name, entry in tomllib.loads(registered.FILE.read_text()).items()}
+
+
+def _read(name: str, entry: dict[str, Any]) -> Registered:
+    claims = {id: _read_claim(id, claim) for id, claim in entry["claims"].items()}
+    rest = {key: value for key, value in entry.items() if key in ("first_seed", "earlier")}
+    return Registered(entry["n"], claims, raw=entry, **rest)
+
+
+def _read_claim(id: str, claim: dict[str, Any]) -> Sentence:
+    if claim["kind"] not in get_args(Kind):
+        raise EngramError(f"registration: the kind of {id} must be one of {', '.join(KINDS)}; got {claim['kind']!r}")
+    bands = tuple(Band.read(*measure) for measure in claim["measures"])
+    known = {key: claim[key] for key in ("kind", "sentence", "place", "quote", "looked", "gap") if key in claim}
+    return Sentence(bands=bands, **known)
+
+
+@cache
+def forms_at(file: str) -> dict[str, dict[str, str]]:
+    """The form of every experiment by scale in the version of the file with this digest; none if it was never one."""
+    forms: dict[str, dict[str, str]] = {}
+    for version in registered.history():
+        for name, changed in version["forms"].items():
+            forms[name] = forms.get(name, {}) | changed
+        if version["file"] == file:
+            return forms
+    return {}
+
+
+def not_made_under(records: Iterable[Record], name: str, scale: str, form: str) -> Record | None:
+    """The first record that was begun under another form of its experiment, or under none."""
+    for record in records:
+        under = record.env["sittings"][0].get("registration") or {}
+        if forms_at(under.get("file", "")).get(name, {}).get(scale) != form:
+            return record
+    return None

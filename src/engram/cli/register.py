@@ -1,0 +1,63 @@
+"""`engram register`: write down what is claimed, before the records are made that decide it."""
+
+import json as text
+from datetime import date
+from typing import Any
+
+from engram.cli.output import answer, tell
+
+
+def register(*, check: bool = False, json: bool = False) -> int:
+    """Write the form of every experiment as data/registration.toml states it into the history, with today's date.
+
+    From then on new records carry the digest of this version of the file. Claims whose form has changed are exploratory
+    until they are decided on the registered seeds.
+
+    Parameters
+    ----------
+    check
+        Write nothing; exit code 1 if the file differs from the version that was registered last.
+    """
+    from engram import registered
+    from engram.claims.registration import forms_at
+
+    versions, now = registered.history(), _forms()
+    before = forms_at(versions[-1]["file"]) if versions else {}
+    changed = {name: forms for name, forms in now.items() if before.get(name) != forms}
+    file = registered.in_force()["file"]
+    known = bool(versions) and versions[-1]["file"] == file and not changed
+    if not known and not check:
+        line = {"date": date.today().isoformat(), "file": file, "forms": changed}
+        with registered.HISTORY.open("a") as history:
+            history.write(text.dumps(line, sort_keys=True) + "\n")
+    if json:
+        answer({"file": file, "registered": known or not check, "changed": sorted(changed)})
+    else:
+        tell(*_in_words(known, check, sorted(changed)))
+    return 1 if check and not known else 0
+
+
+def _forms() -> dict[str, dict[str, str]]:
+    """The form of every experiment by scale, as the file and the experiments state it today."""
+    from engram import experiments
+    from engram.claims.experiment import Scale
+    from engram.claims.registration import registration
+    from engram.specs.spec import run_id
+
+    scales: list[Scale] = ["quick", "paper"]
+    found: dict[str, dict[str, Any]] = {}
+    for name, entry in registration().items():
+        experiment = experiments.find(name)
+        for scale in scales:
+            seeds = entry.seeds(scale)
+            if seeds:
+                ids = [run_id(spec) for spec in experiment.specs(scale, seeds)]
+                found.setdefault(name, {})[scale] = entry.form(scale, ids)
+    return found
+
+
+def _in_words(known: bool, check: bool, changed: list[str]) -> list[str]:
+    if known:
+        return ["nothing has changed since it was registered"]
+    head = "not registered yet:" if check else "registered; these claims are exploratory until their seeds are run:"
+    return [head, *(f"  {name}" for name in changed)]

@@ -18,7 +18,8 @@ def entry(id: str, statement: str, source: str, *measures: Measure, **more: Any)
     claim = Claim(id, statement, source, measures) if measures else None
     module = ModuleType("of_a_test")
     vars(module).update(SOURCE=source, WHY=WHY)
-    return Entry(id, statement, Experiment(id, module, f"engram run {id}"), "quick", claim, **more)
+    experiment = Experiment(id, module, f"engram run {id}")
+    return Entry(id, statement, experiment, "quick", claim, **({"seeds": (0, 1, 2, 3, 4)} if measures else {}), **more)
 
 
 def five(name: str, middle: float, **band: float) -> Measure:

@@ -20,6 +20,7 @@ for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):  # what tests trust and remembe
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests run side by side: threads that wait must not spin
 install_import_hook("engram", "typecheck.check")
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
@@ -29,6 +30,9 @@ from engram.models import Simplified  # noqa: E402
 from engram.specs import Train  # noqa: E402
 from engram.tasks import Bigram  # noqa: E402
 from lab import Page, Served, served  # noqa: E402
+
+hypothesis.settings.register_profile("engram", deadline=None)  # a busy machine is no counterexample
+hypothesis.settings.load_profile("engram")
 
 
 @pytest.fixture(autouse=True)

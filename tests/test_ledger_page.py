@@ -45,7 +45,7 @@ def shown(tab: Page) -> list[str]:
 def test_filters_narrow_the_list_and_count_what_they_would_show(opened: Opened) -> None:
     tab = opened()
     assert shown(tab) == [claim["id"] for claim in CLAIMS]
-    tab.get_by_label("Paper").select_option("Birth of a Transformer")
+    tab.locator("#paper").select_option("Birth of a Transformer")
     assert shown(tab) == ["birth.inside", "birth.outside", "birth.nothing"]
     counts = {"agrees": 1, "disagrees": 1, "inconclusive": 0, "stale": 0, "missing": 1}
     assert tab.locator(".chip").all_inner_texts() == [f"{name}\n{n}" for name, n in counts.items()]
@@ -71,6 +71,7 @@ def test_the_address_keeps_and_restores_the_filters(opened: Opened) -> None:
     assert [box.is_checked() for box in again.locator("[name=verdict]").all()] == [False, False, True, True, False]
     again.get_by_label("Search").fill("one")
     assert shown(again) == ["memory.lost"]
+    assert shown(opened("#status=exploratory&kind=own")) == []
     assert shown(opened("#paper=nobody&verdict=perhaps,stale&words=")) == ["memory.old"]
     assert len(shown(opened("#%zz"))) == len(CLAIMS)
 
@@ -108,7 +109,7 @@ def test_copy_gives_the_command_or_leaves_it_selected(opened: Opened) -> None:
 
 def test_keys_are_enough(opened: Opened) -> None:
     tab = opened()
-    for key in ("Tab", "Tab", "Tab", "Space"):  # search, paper, first verdict
+    for key in (*["Tab"] * 5, "Space"):  # search, paper, kind, status, first verdict
         tab.keyboard.press(key)
     assert shown(tab) == ["birth.inside"]
     for key in (*["Tab"] * (len(STATES) - 1), "Tab", "Tab", "Tab", "Enter"):  # other verdicts, clear, open all, claim

@@ -277,7 +277,7 @@ def test_a_field_set_otherwise_leaves_the_label(tmp_path: Path) -> None:
     assert "tuned: mean recall up to step 2, d=128 minus d=32" in decided("birth.fig8", runs)
     early = api.labelled_specs(find("birth.fig3"), "smoke", SEEDS, {"plan.frozen_until": {"W_O2": 3, "W_K1": 3}})
     runs = made_up_runs(tmp_path / "3", early, lambda label: dict.fromkeys(FIG3, step_at(0)))
-    assert [name for name in decided("birth.fig3", runs) if "joint" in name] == [
+    assert [name for name in decided("birth.fig3", runs) if "from step 3" in name] == [
         f"log of steps to accuracy 0.8: {name}, from step 3, over joint" for name in fig3.SCHEDULES if name != "joint"
     ]
 

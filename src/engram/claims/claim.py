@@ -2,50 +2,164 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from typing import Literal
 
 import numpy as np
 
+from engram.claims.intervals import BetaBinomial, Binomial, Estimate, Interval, Student, Values, Worst
+
 Verdict = Literal["agrees", "disagrees", "inconclusive"]
-Interval = tuple[float, float]
-Values = Sequence[float]  # one for each seed
 
 
 @dataclass(frozen=True)
 class Measure:
     """A measured number with its 95 % interval, and the open band (low, high) that it must lie in.
 
-    n            number of seeds
+    n            number of seeds, or of what `estimate.counts` says
+    method       how the interval was made
+    values       the numbers of the seeds
     exact_law    the number does not vary with the seed
     """
 
     name: str
     low: float
     high: float
-    measured: float
-    interval: Interval
-    n: int
-    exact_law: bool = False
+    estimate: Estimate
 
     @classmethod
-    def over_seeds(cls, name: str, values: Values, low: float = -inf, high: float = inf) -> "Measure":
-        """The mean over seeds with its t interval; a single seed has no interval."""
-        return cls(name, low, high, float(np.mean(values)), t_interval(values), len(values))
+    def over_seeds(
+        cls,
+        name: str,
+        values: Values,
+        low: float = -inf,
+        high: float = inf,
+        resolution: float = 0.0,
+        counts: str = "seeds",
+        note: str = "",
+    ) -> "Measure":
+        """The mean over seeds with its t interval; a single seed has no interval.
+
+        Seeds that all say the same have the resolution of the number (the step between two values that it can take) as
+        half width, and no interval if it is not given: what is called exact says so.
+        """
+        return cls(name, low, high, Student(_floats(values), resolution=resolution, counts=counts, note=note))
 
     @classmethod
-    def difference(cls, name: str, values: Values, minus: Values, low: float = 0, high: float = inf) -> "Measure":
+    def difference(
+        cls, name: str, values: Values, minus: Values, low: float = 0, high: float = inf, resolution: float = 0.0
+    ) -> "Measure":
         """The mean over seeds of one number minus another; unless a band is given it must be positive."""
-        return cls.over_seeds(name, [a - b for a, b in zip(values, minus, strict=True)], low, high)
+        return cls.over_seeds(name, [a - b for a, b in zip(values, minus, strict=True)], low, high, resolution)
+
+    @classmethod
+    def over_datasets(cls, name: str, values: Sequence[Values], low: float = -inf, high: float = inf) -> "Measure":
+        """The mean over datasets, each with the values of its seeds: these are averaged first, so n counts datasets."""
+        means = _floats([float(np.mean(of_one)) for of_one in values])
+        return cls(name, low, high, Student(means, method="t over datasets", counts="datasets"))
+
+    @classmethod
+    def slope(
+        cls, name: str, slopes: Values, low: float = -inf, high: float = inf, resolution: float = 0.0, note: str = ""
+    ) -> "Measure":
+        """The mean of the slopes that each seed has by itself (engram.claims.fits), with its t interval."""
+        return cls(name, low, high, Student(_floats(slopes), (), resolution, "slopes per seed", note=note))
+
+    @classmethod
+    def share(
+        cls,
+        name: str,
+        hits: Sequence[int],
+        out_of: int | Sequence[int],
+        low: float = -inf,
+        high: float = inf,
+        independent: bool = False,
+    ) -> "Measure":
+        """The share of trials that are hits, from the counts of each seed, with a beta-binomial interval.
+
+        With independent trials, which share nothing within a seed, the interval is the exact binomial one.
+        """
+        trials = (out_of,) * len(hits) if isinstance(out_of, int) else tuple(out_of)
+        return cls(name, low, high, (Binomial if independent else BetaBinomial).of(hits, trials))
+
+    @classmethod
+    def worst(cls, name: str, errors: Values, tolerance: float) -> "Measure":
+        """The largest error of any seed, which must lie within ± tolerance. It is no interval."""
+        return cls(name, -tolerance, tolerance, Worst(_floats(errors)))
 
     @classmethod
     def exact(cls, name: str, error: float, tolerance: float) -> "Measure":
         """The error of an exact law, which must lie within ± tolerance; it is its own interval."""
-        return cls(name, -tolerance, tolerance, error, (error, error), 1, exact_law=True)
+        return cls.known(name, error, -tolerance, tolerance)
+
+    @classmethod
+    def known(cls, name: str, value: float, low: float = -inf, high: float = inf) -> "Measure":
+        """A number that was computed and does not vary with the seed, with a band of its own."""
+        return cls(name, low, high, Estimate((float(value),)))
+
+    @property
+    def measured(self) -> float:
+        return self.estimate.measured
+
+    @property
+    def interval(self) -> Interval:
+        return self.estimate.interval
+
+    @property
+    def n(self) -> int:
+        return self.estimate.n
+
+    @property
+    def method(self) -> str:
+        return self.estimate.method
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return self.estimate.values
+
+    @property
+    def exact_law(self) -> bool:
+        return self.method == "exact"
 
     @property
     def verdict(self) -> Verdict:
         return decide((self.low, self.high), self.interval)
+
+    @property
+    def p(self) -> float | None:
+        """The p-value of the verdict, from one-sided tests against the edges of the band; below 0.025 it is decided.
+
+        agrees: the larger of 'not above low' and 'not below high'; disagrees: the smaller of 'not below low' and 'not
+        above high'; inconclusive: the smaller of the two. None for exact laws and the worst of seeds.
+        """
+        edges = [self.estimate.at_most(self.low), self.estimate.at_least(self.high)]
+        across = [self.estimate.at_least(self.low), self.estimate.at_most(self.high)]
+        inside, outside = ([p for p in pair if p is not None] for pair in (edges, across))
+        if not inside or not outside:
+            return None
+        found = {"agrees": max(inside), "disagrees": min(outside)}
+        return found.get(self.verdict, min(found.values()))
+
+    @property
+    def distance(self) -> float | None:
+        """How far inside the band the number lies, in units of the arm of its interval that points to the nearest edge.
+
+        The arm is the half width where the interval is symmetric. 1 and more: agrees, −1 and less: disagrees. None for
+        numbers without an interval.
+        """
+        if self.method in ("exact", "worst of seeds") or not all(map(isfinite, self.interval)):
+            return None
+        (low, high), middle = self.interval, self.measured
+        arms = [(middle - self.low, middle - low, high - middle), (self.high - middle, high - middle, middle - low)]
+        return min(_in_units(gap, inner if gap >= 0 else outer) for gap, inner, outer in arms)
+
+
+def _in_units(gap: float, arm: float) -> float:
+    return gap / arm if arm > 0 else inf if gap > 0 else 0.0
+
+
+def _floats(values: Values) -> tuple[float, ...]:
+    return tuple(map(float, values))
 
 
 @dataclass(frozen=True)
@@ -85,14 +199,3 @@ def decide(band: Interval, interval: Interval) -> Verdict:
     if low < a and b < high:
         return "agrees"
     return "disagrees" if b <= low or a >= high else "inconclusive"
-
-
-def t_interval(values: Values, level: float = 0.95) -> Interval:
-    """mean ± t s/√n, the interval of the t distribution; unbounded for n = 1."""
-    if len(values) < 2:
-        return (-inf, inf)
-    from scipy.stats import t  # slow to import, and needed only here
-
-    mean, error = np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values))
-    half = t.ppf((1 + level) / 2, len(values) - 1) * error
-    return (float(mean - half), float(mean + half))

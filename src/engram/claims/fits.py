@@ -1,74 +1,46 @@
-"""Laws fitted to measurements: an exponent with an interval from scipy's bootstrap."""
+"""Laws fitted to measurements: each seed has an exponent of its own, and their mean an interval over seeds."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import inf, sqrt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from engram.claims.claim import Interval, Measure
+from engram.claims.claim import Measure
 from engram.errors import EngramError
 
-
-@dataclass(frozen=True)
-class Power:
-    """y ∝ x^exponent, with the 95 % interval of the exponent."""
-
-    exponent: float
-    interval: Interval
-    n: int
-
-    def measure(self, name: str, low: float, high: float) -> Measure:
-        return Measure(name, low, high, self.exponent, self.interval, self.n)
+Curve = Sequence[tuple[float, float]]  # sizes and what was measured there, of one seed
 
 
-def fit_power_law(measured: Mapping[float, Sequence[float]]) -> Power:
-    """Least squares in logarithms through the means over seeds at each size.
+def exponent(name: str, curves: Sequence[Curve], low: float, high: float, law: float = 0.0) -> Measure:
+    """y ∝ x^exponent: the mean over seeds of each one's least-squares slope in logarithms (t interval), less a law's.
 
-    A size with one seed, where others have more, is left out: its error is not known.
+    A size that not every seed has is left out, and the note says so: else seeds would differ in what they fit.
     """
-    least = min(2, max(map(len, measured.values()), default=0))
-    whole = {x: np.log(values) for x, values in measured.items() if len(values) >= least}
-    if len(whole) < 2:
-        raise EngramError(f"an exponent needs at least two sizes with equally many seeds; got {len(whole)}")
-    x, logs = np.log(list(whole)), list(whole.values())
-    slope = float(np.polyfit(x, [values.mean() for values in logs], 1)[0])
-    return Power(slope, _interval(slope, x, logs), min(map(len, logs)))
+    shared = set.intersection(*({x for x, _ in curve} for curve in curves)) if curves else set()
+    left = sorted({x for curve in curves for x, _ in curve} - shared)
+    note = f"without size {', '.join(f'{x:g}' for x in left)}, which not every seed has" if left else ""
+    found = [slope([(x, y) for x, y in curve if x in shared]) for curve in curves]
+    return Measure.slope(name, [one - law for one in found], low, high, note=note)
 
 
-def _interval(slope: float, x: Float[np.ndarray, " sizes"], logs: Sequence[np.ndarray]) -> Interval:
-    """slope ± t · standard error, the error from resampling seeds within each size.
-
-    Resampling n values underestimates their spread by √((n−1)/n), and few seeds need t rather than 1.96: the plain
-    percentile interval of 5 seeds covers 88 % instead of 95 %.
-    """
-    from scipy.stats import bootstrap, t
-
-    n = min(map(len, logs))
-    if n == 1:
-        return -inf, inf
-    if max(np.ptp(values) for values in logs) == 0:  # every seed says the same
-        return slope, slope
-    weight = (x - x.mean()) / np.sum((x - x.mean()) ** 2)  # the slope is Σ weight · mean
-
-    def fitted(*samples: np.ndarray, axis: int) -> np.ndarray:
-        return np.sum([w * sample.mean(axis=axis) for w, sample in zip(weight, samples, strict=True)], axis=0)
-
-    drawn = bootstrap(logs, fitted, vectorized=True, method="percentile", rng=np.random.default_rng(0))
-    freedom = sum(len(values) - 1 for values in logs)
-    half = float(t.ppf(0.975, freedom) * drawn.standard_error * sqrt(n / (n - 1)))
-    return slope - half, slope + half
+def slope(curve: Curve) -> float:
+    """The least-squares slope of log y in log x."""
+    sizes = {x for x, _ in curve}
+    if len(sizes) < 2:
+        raise EngramError(f"an exponent needs at least two sizes that every seed has; got {len(sizes)}")
+    x, y = np.log(np.array(curve, dtype=float)).T
+    return float(np.polyfit(x, y, 1)[0])
 
 
-def fit_points(points: Sequence[tuple[float, float]]) -> Power:
-    """Least squares in logarithms through single points; the interval is that of the residuals (t, n − 2)."""
-    from scipy.stats import t
+def by_seed(by_size: Mapping[Any, Sequence[float]]) -> list[Curve]:
+    """For each seed its curve, from values over the same seeds at each size."""
+    values = zip(*by_size.values(), strict=True)
+    return [[(float(x), y) for x, y in zip(by_size, of_seed, strict=True)] for of_seed in values]
 
-    x, y = np.log(np.array(points, dtype=float)).T
-    if len(set(x)) < 3:
-        raise EngramError(f"an exponent from single points needs at least three sizes; got {len(set(x))}")
-    slope, offset = np.polyfit(x, y, 1)
-    spread = np.sum((y - slope * x - offset) ** 2) / (len(x) - 2) / np.sum((x - x.mean()) ** 2)
-    half = float(t.ppf(0.975, len(x) - 2) * sqrt(spread))
-    return Power(float(slope), (slope - half, slope + half), len(x))
+
+def curves(records: Sequence[Any], point: Callable[[Any], tuple[float, float]]) -> list[Curve]:
+    """For each seed its curve, from records that may have several sizes, and several records of one size."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    for record in records:
+        found.setdefault(record.spec.seed, []).append(point(record))
+    return [found[seed] for seed in sorted(found)]

@@ -127,7 +127,10 @@ class Entry:
         }
 
 
-NUMBERS = ("name", "predicted", "measured", "interval", "n", "verdict")
+NUMBERS = (
+    "name", "predicted", "measured", "interval", "n", "verdict", "method", "values", "out_of",
+    "resolution", "counts", "note", "p", "distance",
+)  # fmt: skip
 
 
 def _measure_json(measure: Measure) -> dict[str, Any]:
@@ -138,12 +141,20 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
         "measured": _finite(measure.measured),
         "n": measure.n,
         "verdict": measure.verdict,
+        "method": measure.method,
+        "values": [_finite(value) for value in measure.values],
+        "out_of": list(measure.estimate.out_of),
+        "resolution": measure.estimate.resolution,
+        "counts": measure.estimate.counts,
+        "note": measure.estimate.note,
+        "p": measure.p,
+        "distance": None if measure.distance is None else _finite(measure.distance),
     } | bounds
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinity: an open side of an interval is null."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+    """JSON has no infinity: an open side of an interval is null. No digit is lost: verdicts can be redone."""
+    return float(value) if math.isfinite(value) else None
 
 
 @dataclass(frozen=True)

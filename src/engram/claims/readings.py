@@ -1,6 +1,6 @@
 """Numbers read off the rows of a record: births, late means, capacities."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import nan, sqrt
 from statistics import mean
 from typing import Any
@@ -85,6 +85,30 @@ def mean_difference(record: Record, column: str, minus: str, from_step: int) -> 
     """Mean of column − minus over the measured steps from `from_step` on."""
     steps, values = record.curve(column)
     return float(np.mean((values - record.curve(minus)[1])[steps >= from_step]))
+
+
+def worst_by_seed(records: Sequence[Record], column: str) -> list[float]:
+    """For each seed the value with the largest magnitude over all rows of all its records."""
+    found: dict[int, list[float]] = {}
+    for record in records:
+        found.setdefault(record.spec.seed, []).extend(record.column(column).tolist())
+    return [max(found[seed], key=abs) for seed in sorted(found)]
+
+
+def counted(shares: Sequence[float], out_of: int | Sequence[int]) -> list[int]:
+    """How many of `out_of` trials each share stands for; one that is no share of so many is an error."""
+    trials = [out_of] * len(shares) if isinstance(out_of, int) else out_of
+    hits = [round(share * m) for share, m in zip(shares, trials, strict=True)]
+    wrong = [(s, m) for s, h, m in zip(shares, hits, trials, strict=True) if not abs(s * m - h) < 0.01]
+    if wrong:
+        raise EngramError(f"{wrong[0][0]!r} is no share of {wrong[0][1]} trials")
+    return hits
+
+
+def least_share(shares: Mapping[str, float], out_of: Mapping[str, int]) -> tuple[int, int]:
+    """Hits and trials of the smallest share; of equal ones that with the fewest trials, which shows least."""
+    name = min(shares, key=lambda one: (shares[one], out_of[one]))
+    return counted([shares[name]], out_of[name])[0], out_of[name]
 
 
 def capacity(record: Record) -> float:

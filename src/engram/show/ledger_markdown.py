@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engram.show.claims import STATES, by_paper, claim_state, counts, remarks, tally
-from engram.show.tables import in_words, number, span
+from engram.show.tables import in_words, known, named, number, span
 
 HEAD = """# Ledger
 
@@ -59,10 +59,11 @@ def _row(claim: dict[str, Any]) -> list[str]:
 
 
 def _measured(measure: dict[str, Any]) -> str:
-    """A number with its interval; an exact one has none."""
-    low, high = measure["interval"] or (None, None)
-    value = number(measure["measured"])
-    return value if low == high else f"{value}<br>({span((low, high))})"
+    """A number with its interval, or with what stands for it; an exact one stands alone."""
+    value, instead = number(measure["measured"]), known(measure)
+    if measure["interval"] is None or instead == "exact":
+        return value
+    return f"{value}<br>({instead or span(measure['interval'])})"
 
 
 def _anchor(id: str) -> str:
@@ -79,7 +80,7 @@ def _disagreement(claim: dict[str, Any]) -> str:
 
 def _measures(parts: Sequence[dict[str, Any]]) -> str:
     head = ["what is measured", "band", "measured", "95 % interval", "n", "verdict"]
-    rows = [[part["name"], *in_words(part), part["verdict"]] for part in parts]
+    rows = [[named(part), *in_words(part), part["verdict"]] for part in parts]
     return _table(head, [list(map(_plain, row)) for row in rows])
 
 

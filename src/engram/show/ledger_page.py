@@ -8,7 +8,7 @@ from urllib.parse import quote
 from engram.claims.registration import KINDS, STATUSES
 from engram.show.claims import by_paper, claim_state, remarks, tally
 from engram.show.html import document, table, text_of
-from engram.show.tables import in_words
+from engram.show.tables import in_words, named
 
 STYLE, SCRIPT = text_of("report.css", "ledger.css"), text_of("ledger.js")
 MARKS = {  # a shape for each state, so that none hangs on its colour
@@ -112,7 +112,7 @@ def _meta(claim: dict[str, Any]) -> str:
 def _measures(parts: Sequence[dict[str, Any]]) -> str:
     head = ("what is measured", "", "predicted", "measured", "95 % interval", "n", "verdict")
     rows = [
-        [escape(part["name"]), plot(part), *map(escape, in_words(part)), _verdict(part["verdict"])] for part in parts
+        [escape(named(part)), plot(part), *map(escape, in_words(part)), _verdict(part["verdict"])] for part in parts
     ]
     return table(head, rows)
 

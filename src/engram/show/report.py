@@ -12,7 +12,7 @@ from engram.show.gallery import Picture
 from engram.show.html import document, table, text_of
 from engram.show.progress import birth_summary
 from engram.show.save import image_bytes
-from engram.show.tables import in_words, number
+from engram.show.tables import in_words, named, number
 
 
 def report(title: str, shown: Sequence[tuple[Record, Sequence[Picture]]], claims: Sequence[dict[str, Any]]) -> str:
@@ -73,7 +73,7 @@ def _claims(claims: Sequence[dict[str, Any]]) -> str:
             sentence = f"<b>{escape(claim['id'])}</b><br>{escape(claim['statement'])}" if i == 0 else ""
             verdict = f'<span class="{part["verdict"]}">{part["verdict"]}</span>'
             predicted, measured, interval, n = map(escape, in_words(part))
-            rows.append([sentence, escape(part["name"]), measured, interval, predicted, n, verdict])
+            rows.append([sentence, escape(named(part)), measured, interval, predicted, n, verdict])
     head = ["claim", "what is measured", "measured", "95 % interval", "predicted", "n", "verdict"]
     return f"<h2>Claims</h2><section>{table(head, rows)}</section>"
 

@@ -29,10 +29,11 @@ def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
         )
         console.print(head, Text(f"  {printable(claim['statement'])}", "dim"), sep="\n")
         for part in claim["measures"]:
-            predicted, measured, interval, _ = in_words(part)
-            numbers = f"{measured}  95 %: {interval}  predicted: {predicted}"
+            predicted, measured, interval, n = in_words(part)
+            counted = "" if part["counts"] == "seeds" else f"  n = {n}"
+            numbers = f"{measured}  {'' if known(part) else '95 %: '}{interval}{counted}  predicted: {predicted}"
             verdict = (part["verdict"], VERDICT_STYLE[part["verdict"]])
-            console.print(Text.assemble(f"  · {printable(part['name'])}\n      {numbers}  ", verdict))
+            console.print(Text.assemble(f"  · {printable(named(part))}\n      {numbers}  ", verdict))
 
 
 def print_counts(console: Console, rows: Sequence[dict[str, Any]]) -> None:
@@ -66,6 +67,19 @@ def span(pair: Sequence[float | None] | None) -> str:
     return f"{low:.4g} … {high:.4g}"
 
 
+def known(measure: dict[str, Any]) -> str | None:
+    """What stands where an interval would, for numbers that have none."""
+    seeds = f"worst of {measure['n']} seed{'s' * (measure['n'] != 1)}"
+    return {"exact": "exact", "worst of seeds": seeds}.get(measure["method"])
+
+
 def in_words(measure: dict[str, Any]) -> list[str]:
-    """The band, the measured value, its interval and the number of seeds."""
-    return [span(measure["predicted"]), number(measure["measured"]), span(measure["interval"]), str(measure["n"])]
+    """The band, the measured value, its interval or what stands for it, and the number of seeds or of what else n counts."""
+    interval = known(measure) or span(measure["interval"])
+    n = f"{measure['n']}" if measure["counts"] == "seeds" else f"{measure['n']} {measure['counts']}"
+    return [span(measure["predicted"]), number(measure["measured"]), interval, n]
+
+
+def named(measure: dict[str, Any]) -> str:
+    """What is measured, and what a reader must know of it besides."""
+    return f"{measure['name']} ({measure['note']})" if measure["note"] else measure["name"]

@@ -1,13 +1,14 @@
 """Experiments of "Birth of a Transformer: A Memory Viewpoint" (Bietti et al., NeurIPS 2023)."""
 
 from collections.abc import Sequence
-from math import log, nan
+from math import inf, log, nan
 from typing import Any, Literal
 
 from engram.claims import Measure, Measures, Records, Scale
-from engram.claims.readings import birth_step
+from engram.claims.readings import birth_step, counted
 from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
+from engram.models.memories import EARLY
 from engram.specs import Train
 from engram.tasks import Bigram
 
@@ -25,6 +26,16 @@ def sgd(lr: float) -> SGD:
 def log_ratio(name: str, values: Sequence[float], over: Sequence[float]) -> Measure:
     """The log of one number over another, which must be positive."""
     return Measure.over_seeds(name, [log(a / b) for a, b in zip(values, over, strict=True)], low=0)
+
+
+def recalled(
+    name: str, records: Records, column: str, shares: Sequence[float], low: float = -inf, high: float = inf
+) -> Measure:
+    """A recall at one step: a share of the tokens, or positions after the first, that its memory is asked for."""
+    task = records[0].train.task
+    last = EARLY if column.endswith(f".t<{EARLY}") else task.T
+    asked = min(last, task.T) - 1 if "W_K1" in column else task.N
+    return Measure.share(name, counted(shares, asked), asked, low, high)
 
 
 def born_after_output(records: Records, never: float = nan) -> Measures:

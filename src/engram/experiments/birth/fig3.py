@@ -10,7 +10,7 @@ from math import log, nan
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import highest, reached, value_at
-from engram.experiments.birth import SIZES, in_context
+from engram.experiments.birth import SIZES, in_context, recalled
 
 TIMES = "quick 2 min a seed, paper 17 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 3"
@@ -59,10 +59,10 @@ def claims(runs: Runs) -> Claimed:
     learned = at_thaw("W_K1, W_K2 frozen", "recall.W_O2")
     measures = [
         *(
-            Measure.over_seeds(f"W_O2 frozen: {column} at step {until}", at_thaw("W_O2 frozen", column), high=0.1)
-            for column in ("recall.W_K2", EARLY)
+            recalled(f"W_O2 frozen: {c} at step {until}", runs["joint"], c, at_thaw("W_O2 frozen", c), high=0.1)
+            for c in ("recall.W_K2", EARLY)
         ),
-        Measure.over_seeds(f"W_K1, W_K2 frozen: recall.W_O2 at step {until}", learned, low=0.95),
+        recalled(f"W_K1, W_K2 frozen: recall.W_O2 at step {until}", runs["joint"], "recall.W_O2", learned, low=0.95),
         Measure.over_seeds(f"W_K1, W_K2 frozen: highest in-context accuracy up to step {until}", alone, high=0.5),
     ]
     yield "birth.output-must-come-first", measures

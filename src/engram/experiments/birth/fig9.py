@@ -11,6 +11,8 @@ the answer in the batches counts as wrong. The paper gives curves without number
 """
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
+from engram.claims.readings import counted
+from engram.tasks import Bigram
 
 TIMES = "quick and paper, which are the same, 3 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 9 (Appendix E, effect of dimension)"
@@ -31,9 +33,10 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 def claims(runs: Runs) -> Measures:
     found = by_width(runs, "recall")
-    most = max(found[LOW])
+    most, tokens = max(found[LOW]), Bigram().N
     for d, least in LEAST.items():
-        yield Measure.over_seeds(f"recall at d={d} after {HANDFUL} batches", found[d][HANDFUL], low=least)
+        hits = counted(found[d][HANDFUL], tokens)
+        yield Measure.share(f"recall at d={d} after {HANDFUL} batches", hits, tokens, low=least)
     for d in (LOW, HIGH):
         yield Measure.difference(f"recall at d={d}, {most} batches minus 1", found[d][most], found[d][1])
     for n in (1, HANDFUL, most):

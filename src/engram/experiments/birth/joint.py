@@ -10,7 +10,7 @@ accuracies are not the paper's: they were set beforehand from a prototype.
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
 from engram.claims.readings import birth_step, late_mean, mean_difference
-from engram.experiments.birth import born_after_output, in_context, log_ratio
+from engram.experiments.birth import born_after_output, in_context, log_ratio, recalled
 
 TIMES = "quick 30 s a seed, paper 2 min a seed on 2 cores (without a C++ compiler 2 and 10 min)"
 SOURCE = "Birth of a Transformer, section 5 (training of the model of section 4.2)"
@@ -38,7 +38,7 @@ def claims(runs: Runs) -> Claimed:
     steps = records[0].train.steps
     yield "birth.learns", [_learns(records, *least) for least in LEAST_ACCURACY.get(steps, {steps: 0.90}).items()]
     ends = [record.curve("recall.W_O2")[1][-1] for record in records]
-    stored = Measure.over_seeds("recall of W_O2 at the end", ends, low=0.99)
+    stored = recalled("recall of W_O2 at the end", records, "recall.W_O2", ends, low=0.99)
     yield "birth.output-first", [*born_after_output(records, never=steps), stored]
     yield "birth.first-layer-last", [*_first_layer_last(records, steps)]
     late = min(100, steps // 2)

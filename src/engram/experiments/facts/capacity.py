@@ -11,8 +11,10 @@ the smallest learning rate. Not published: trainings that are far behind are giv
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
-from engram.claims.fits import fit_points
+from engram.claims.fits import exponent
 from engram.claims.readings import turn
 from engram.learning import FreshBatch
 from engram.models.factual import Factual
@@ -38,6 +40,7 @@ WHY = {
 SEEDS = {"quick": 2, "paper": 3}
 PUBLISHED = 0.15  # facts for each parameter
 HEADS, D = 8, 8
+AVERAGED = "what one seed says is averaged first"
 PLANS = {
     "smoke": FreshBatch(rates=(0.01,), steps=64, batch=64, check_every=32, tests=64),
     "quick": FreshBatch(rates=(0.003, 0.01), steps=8192, hopeless=((1024, 0.3), (2048, 0.6), (4096, 0.8))),
@@ -99,11 +102,14 @@ def by_shape(runs: Runs) -> dict[str, Stored]:
 def claims(runs: Runs) -> Measures:
     shapes, published = by_shape(runs), runs.scale == "paper"
     near = 0.12 if published else 0.2
-    points = [(p, n) for stored in shapes.values() for p, facts in stored.items() for n in facts]
-    yield fit_points(points).measure("exponent of facts in parameters", 1 - near, 1 + near)
+    points = [(p, facts) for stored in shapes.values() for p, facts in stored.items()]
+    of_seeds = zip(*(facts for _, facts in points), strict=True)
+    curves = [[(p, n) for (p, _), n in zip(points, facts, strict=True)] for facts in of_seeds]
+    yield exponent("exponent of facts in parameters", curves, 1 - near, 1 + near)
     if published:
-        label, ratios = "facts for each parameter, over shapes, widths and seeds", [n / p for p, n in points]
-        yield Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED)
+        ratios = [float(np.mean([n / p for p, n in curve])) for curve in curves]
+        label = "facts for each parameter, over shapes, widths and seeds"
+        yield Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED, note=AVERAGED)
     yield from _collapse(shapes)
 
 
@@ -112,9 +118,9 @@ def _collapse(shapes: Mapping[str, Stored]) -> Measures:
     (first, reference), *others = shapes.items()
     for name, stored in others:
         pairs = zip(sorted(stored.items()), sorted(reference.items()), strict=True)  # by parameters: by width
-        ratios = [(n / p) / (m / q) for (p, mine), (q, base) in pairs for n, m in zip(mine, base, strict=True)]
+        ratios = [np.divide(mine, p) / np.divide(base, q) for (p, mine), (q, base) in pairs]  # seeds in a row
         label = f"{name}: facts for each parameter, over {first}, by width and seed"
-        yield Measure.over_seeds(label, ratios, 0.75, 1.25)
+        yield Measure.over_seeds(label, np.mean(ratios, axis=0).tolist(), 0.75, 1.25, note=AVERAGED)
 
 
 def figure(runs: Runs) -> Figure:

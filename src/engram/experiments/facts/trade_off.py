@@ -7,13 +7,15 @@ with learning rate 0.01, at most 16384 steps, until all of 1024 test prompts are
     engram run facts.trade-off
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
+from engram.claims.readings import counted
+from engram.learning import FreshBatch
 
 TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 right (protocol of its code)"
@@ -51,9 +53,9 @@ def claims(runs: Runs) -> Claimed:
     found, few = accuracies(runs), FEW[runs.scale]
     heads, units = HEADS[runs.scale][-1], UNITS[runs.scale][-1]
     either = [
-        Measure.over_seeds(f"{heads} heads, no MLP: accuracy", found[heads, 0], low=FULL),
-        Measure.over_seeds(f"{few} heads, {units} units: accuracy", found[few, units], low=FULL),
-        Measure.over_seeds(f"{few} heads, no MLP: accuracy", found[few, 0], high=FULL),
+        _answered(f"{heads} heads, no MLP: accuracy", found[heads, 0], low=FULL),
+        _answered(f"{few} heads, {units} units: accuracy", found[few, units], low=FULL),
+        _answered(f"{few} heads, no MLP: accuracy", found[few, 0], high=FULL),
     ]
     yield "facts.either-suffices", [*either, *(_boundary(found, units) if runs.scale == "paper" else ())]
     yield "facts.attention-floor", [_with_best_mlp(runs, heads, high) for heads, high in FLOORS[runs.scale].items()]
@@ -62,7 +64,13 @@ def claims(runs: Runs) -> Claimed:
 def _with_best_mlp(runs: Runs, heads: int, high: float) -> Measure:
     found = accuracies(runs)
     most = np.max([found[heads, m] for m in UNITS[runs.scale]], axis=0).tolist()
-    return Measure.over_seeds(f"{heads} head{'s' * (heads > 1)}: accuracy with the best MLP", most, high=high)
+    return _answered(f"{heads} head{'s' * (heads > 1)}: accuracy with the best MLP", most, high=high)
+
+
+def _answered(name: str, accuracies: Sequence[float], low: float = -inf, high: float = inf) -> Measure:
+    """A share of the test prompts."""
+    prompts = FreshBatch().tests
+    return Measure.share(name, counted(accuracies, prompts), prompts, low, high)
 
 
 def _boundary(found: dict[tuple[int, int], list[float]], units: int) -> Measures:

@@ -7,7 +7,7 @@ modern Hopfield networks. They hold at least √p c^{(d−1)/4} patterns, with c
 """
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
-from engram.experiments.memory import worst
+from engram.claims.readings import counted, worst_by_seed
 
 TIMES = "quick 3 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 4; Ramsauer et al. 2021, Theorem 3"
@@ -30,16 +30,18 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 
 def claims(runs: Runs) -> Claimed:
-    steps = [r.rows for r in runs["steps"]]
-    exact = [
-        Measure.exact("attention minus one gradient step", worst(steps, "error.step"), 1e-12),
-        Measure.exact("X softmax(β Xᵀ x) minus one gradient step, α = 1", worst(steps, "error.ramsauer"), 1e-12),
-    ]
+    names = {
+        "error.step": "attention minus one gradient step",
+        "error.ramsauer": "X softmax(β Xᵀ x) minus one gradient step, α = 1",
+    }
+    exact = [Measure.worst(name, worst_by_seed(runs["steps"], c), 1e-12) for c, name in names.items()]
     yield "memory.attention-is-retrieval", exact
     constant = Measure.exact(f"c minus {CONSTANT}", runs["bound"][0].last("c") - CONSTANT, 1e-4)
     least, shares = min(separated(runs).items())
     name = f"share of draws in which {least} patterns are well separated"
-    yield "memory.ramsauer-constant", [constant, Measure.over_seeds(name, shares, low=0.95)]
+    draws = runs["apart"][0].check.draws
+    apart = Measure.share(name, counted(shares, draws), draws, low=0.95, independent=True)
+    yield "memory.ramsauer-constant", [constant, apart]
 
 
 def separated(runs: Runs) -> dict[int, list[float]]:

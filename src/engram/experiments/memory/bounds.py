@@ -8,9 +8,8 @@ errors) are divided by the bits of their weights.
     engram run memory.bounds --seeds 5
 """
 
-from math import inf
-
 from engram.claims import Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
+from engram.claims.readings import worst_by_seed
 from engram.experiments.memory import exponent, worst
 
 TIMES = "quick 5 s a seed, paper 2 min a seed on 2 cores"
@@ -37,9 +36,9 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 
 def claims(runs: Runs) -> Measures:
-    yield Measure.exact("top-k encoder minus bound", worst([r.rows for r in runs["top-k"]], "gap"), 1e-12)
+    yield Measure.worst("top-k encoder minus bound", worst_by_seed(runs["top-k"], "gap"), 1e-12)
     gap = min(r.rows[0]["gap"] for r in runs["codebooks"])
-    yield Measure("best codebook minus bound, least of six problems", -1e-12, inf, gap, (gap, gap), 1, exact_law=True)
+    yield Measure.known("best codebook minus bound, least of six problems", gap, low=-1e-12)
     for alpha in ALPHAS:
         yield from power_law_measures(runs["power law", alpha][0].rows, alpha)
     for kind in ("Hebbian", "trained"):

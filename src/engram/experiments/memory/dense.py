@@ -55,14 +55,14 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 def claims(runs: Runs) -> Claimed:
     powers, noise = capacities(runs)
     exponents = {n: slopes({log2(d): [N * log(d) for N in Ns] for d, Ns in by_d.items()}) for n, by_d in powers.items()}
-    dense = [Measure.over_seeds(f"n={n}: exponent of N ln d", v, n - 1.2, n - 0.8) for n, v in exponents.items()]
+    dense = [Measure.slope(f"n={n}: exponent of N ln d", v, n - 1.2, n - 0.8) for n, v in exponents.items()]
     yield "memory.dense", dense
     exponential = []
     for k in (0, 1):
         law, shared = exponential_rate(k / 8), max(set(noise[k]) & set(noise[k + 1]))
         drop = np.log2(np.divide(noise[k][shared], noise[k + 1][shared])).tolist()
         rate = slopes({float(d): Ns for d, Ns in noise[k].items()})
-        exponential.append(Measure.over_seeds(f"log2 N a dimension, {k}/8 wrong", rate, law - 0.1, law + 0.1))
+        exponential.append(Measure.slope(f"log2 N a dimension, {k}/8 wrong", rate, law - 0.1, law + 0.1))
         exponential.append(Measure.over_seeds(f"log2 N at d={shared}, {k}/8 minus {k + 1}/8 wrong", drop, low=0))
     yield "memory.exponential", exponential
 

@@ -6,7 +6,7 @@ W = Σ_z u_z e_zᵀ with embeddings on the sphere; N is the size at which recall
 """
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
-from engram.claims.fits import fit_power_law
+from engram.claims.fits import curves, exponent
 from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import geometric_means, searches
 from engram.models.stores import Outer
@@ -25,7 +25,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 def claims(runs: Runs) -> Measures:
     factors = geometric_means([capacity(r) / r.store.d**2 for r in same] for same in runs.values())
-    yield fit_power_law(capacities(runs.records)).measure("exponent of N in d", 1.9, 2.1)
+    yield exponent("exponent of N in d", curves(runs.records, lambda r: (r.store.d, capacity(r))), 1.9, 2.1)
     yield Measure.over_seeds("N/d², geometric mean over d", factors, low=0.027 * 0.85, high=0.027 * 1.15)
 
 

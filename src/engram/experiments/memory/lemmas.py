@@ -8,7 +8,7 @@ the pairs i ≠ j.
 """
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
-from engram.experiments.memory import means, worst
+from engram.claims.readings import means, worst_by_seed
 from engram.theory.margins import OVERLAPS, printed_variance
 
 TIMES = "quick 7 s a seed, paper 1 min a seed on 2 cores"
@@ -38,10 +38,11 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 def claims(runs: Runs) -> Claimed:
     yield "memory.overlaps", [m for d in WIDTHS[runs.scale] for m in overlaps(runs["overlaps", d], d)]
-    errors, spans = ([r.rows for r in runs[label]] for label in ("closed_forms", "span"))
     for id, column in FORMS.items():
-        yield id, [Measure.exact("largest difference from autograd", worst(errors, column), 1e-10)]
-    yield "memory.span", [Measure.exact("largest distance of W − α₀W₀ from the span", worst(spans, "distance"), 1e-10)]
+        errors = worst_by_seed(runs["closed_forms"], column)
+        yield id, [Measure.worst("largest difference from autograd", errors, 1e-10)]
+    distances = worst_by_seed(runs["span"], "distance")
+    yield "memory.span", [Measure.worst("largest distance of W − α₀W₀ from the span", distances, 1e-10)]
 
 
 def overlaps(records: Records, d: int) -> Measures:

@@ -13,11 +13,12 @@ it grows with d (2 is the limit for recall without any error).
 from math import log
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
-from engram.claims.fits import fit_power_law
-from engram.claims.readings import capacities
+from engram.claims.fits import curves, exponent
+from engram.claims.readings import capacities, capacity
 from engram.experiments.memory import geometric_means
 from engram.learning import Adam, FullBatch
 from engram.models.stores import LinearMap
+from engram.records import Record
 from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.capacity import linear_trained_capacity, sharp_capacity
@@ -59,8 +60,12 @@ def claims(runs: Runs) -> Measures:
     shown["geometric mean over d"] = geometric_means(constants.values())
     for name, values in shown.items():
         yield Measure.over_seeds(f"d²/(N ln N), {name}", values, low=1.3 * 0.85, high=1.3 * 1.15)
-    grown = {d**2: [N * log(N) for N in found] for d, found in capacities(runs.records).items()}
-    yield fit_power_law(grown).measure("exponent of N ln N in d²", 0.85, 1.15)
+    yield exponent("exponent of N ln N in d²", curves(runs.records, _grown), 0.85, 1.15)
+
+
+def _grown(record: Record) -> tuple[float, float]:
+    N = capacity(record)
+    return record.store.d**2, N * log(N)
 
 
 def figure(runs: Runs) -> Figure:

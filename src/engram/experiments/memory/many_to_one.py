@@ -8,8 +8,8 @@ y = z mod 2. Recall is Φ(√(d/(N−1))), so it depends on N/d alone, and N at 
 import numpy as np
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
-from engram.claims.fits import fit_power_law
-from engram.claims.readings import capacities
+from engram.claims.fits import curves, exponent
+from engram.claims.readings import capacities, capacity
 from engram.models.stores import Outer
 from engram.specs import Search
 from engram.tasks import Association
@@ -39,10 +39,11 @@ def search(d: int, seed: int, asked: int) -> Search:
 
 
 def claims(runs: Runs) -> Measures:
-    curves = [runs["recall", d] for d in WIDTHS[runs.scale]]
-    recall, law = (np.array([[r.column(name) for r in same] for same in curves]) for name in ("accuracy", "law"))
+    measured = [runs["recall", d] for d in WIDTHS[runs.scale]]
+    recall, law = (np.array([[r.column(name) for r in same] for same in measured]) for name in ("accuracy", "law"))
     widest, off = np.ptp(recall, axis=0).max(axis=1), abs(recall - law).max(axis=(0, 2))  # axes: d, seed, N/d
-    yield fit_power_law(capacities(runs["searches"])).measure(f"exponent of N at {TARGET:.0%} in d", 0.9, 1.1)
+    grown = curves(runs["searches"], lambda record: (record.store.d, capacity(record)))
+    yield exponent(f"exponent of N at {TARGET:.0%} in d", grown, 0.9, 1.1)
     yield Measure.over_seeds("largest difference of recall between widths at equal N/d", widest.tolist(), high=0.03)
     yield Measure.over_seeds("largest difference of recall to Φ(√(d/(N−1)))", off.tolist(), high=0.03)
 
@@ -50,5 +51,5 @@ def claims(runs: Runs) -> Measures:
 def figure(runs: Runs) -> Figure:
     from engram.show.capacity import collapse_figure
 
-    curves = {d: [row for r in runs["recall", d] for row in r.rows] for d in WIDTHS[runs.scale]}
-    return collapse_figure(capacities(runs["searches"]), lambda d: two_valued_capacity(d, TARGET), curves)
+    found = {d: [row for r in runs["recall", d] for row in r.rows] for d in WIDTHS[runs.scale]}
+    return collapse_figure(capacities(runs["searches"]), lambda d: two_valued_capacity(d, TARGET), found)

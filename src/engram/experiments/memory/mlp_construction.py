@@ -55,13 +55,13 @@ def claims(runs: Runs) -> Claimed:
     units, more = UNITS[runs.scale], MORE_UNITS[runs.scale]
     found = {f"N/(md) = {load}": slopes(runs, "cubic", load, units) for load in LOADS}
     name = "change of recall by a doubling of m, d = 32"
-    flat = [Measure.over_seeds(f"{at}: {name}", values, low=-0.05, high=0.05) for at, values in found.items()]
+    flat = [Measure.slope(f"{at}: {name}", values, low=-0.05, high=0.05) for at, values in found.items()]
     yield "memory.mlp-construction", flat
-    holds = [Measure.over_seeds(f"{at}: {name}", values, low=-0.05) for at, values in found.items()]
-    linear = Measure.over_seeds(f"linear kernel: {name}", slopes(runs, "linear", LOADS[-1], units), high=-0.05)
+    holds = [Measure.slope(f"{at}: {name}", values, low=-0.05) for at, values in found.items()]
+    linear = Measure.slope(f"linear kernel: {name}", slopes(runs, "linear", LOADS[-1], units), high=-0.05)
     yield "memory.mlp-construction-holds", [*holds, linear]
     ends = slopes(runs, "cubic", LOADS[-1], more)
-    yield "memory.mlp-construction-ends", [Measure.over_seeds(f"N/(md) = {LOADS[-1]}: {name}", ends, high=-0.05)]
+    yield "memory.mlp-construction-ends", [Measure.slope(f"N/(md) = {LOADS[-1]}: {name}", ends, high=-0.05)]
 
 
 def slopes(runs: Runs, kernel: str, load: float, units: Sequence[int]) -> list[float]:

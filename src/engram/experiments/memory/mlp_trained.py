@@ -14,8 +14,8 @@ from math import log
 from typing import Any
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds
-from engram.claims.fits import fit_power_law
-from engram.claims.readings import capacities, capacity
+from engram.claims.fits import Curve, curves, exponent
+from engram.claims.readings import capacity
 from engram.experiments.memory import collapse, geometric_means
 from engram.learning import Adam, FullBatch
 from engram.models.stores import TwoLayer
@@ -67,16 +67,14 @@ def law_measures(runs: Runs, name: str, law: float, grown: Callable[[float], flo
     for (shape, d), same in runs.items():
         shapes.setdefault(f"m/d = {shape}", []).append([shape * d * d / grown(capacity(r)) for r in same])
     means = geometric_means(values for by_d in shapes.values() for values in by_d)
-    by_md = {md: list(map(grown, found)) for md, found in stored(runs).items()}
     yield Measure.over_seeds(f"md/({name}), geometric mean over sizes", means, low=0.85 * law, high=1.15 * law)
     yield from collapse(f"md/({name})", {shape: geometric_means(by_d) for shape, by_d in shapes.items()}, 0.15)
-    yield fit_power_law(by_md).measure(f"exponent of {name} in md", 0.85, 1.15)
+    yield exponent(f"exponent of {name} in md", stored(runs, grown), 0.85, 1.15)
 
 
-def stored(runs: Runs) -> dict[float, list[float]]:
-    """Pairs by md; where two shapes have the same md, seed after seed: the intervals of fits depend on the order."""
-    of_seeds = zip(*runs.values(), strict=True)
-    return capacities([r for same_seed in of_seeds for r in same_seed], lambda model: model.m * model.d)
+def stored(runs: Runs, grown: Callable[[float], float]) -> list[Curve]:
+    """For each seed grown(N) over md, all shapes together."""
+    return curves(runs.records, lambda record: (record.store.m * record.store.d, grown(capacity(record))))
 
 
 def figure(runs: Runs) -> Figure:

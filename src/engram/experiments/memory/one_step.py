@@ -7,7 +7,8 @@ When inputs carry a position too, x = e_y + p_t, it cancels in W1 (Eq. 12) and a
 """
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
-from engram.experiments.memory import mean, worst
+from engram.claims.readings import counted, worst_by_seed
+from engram.experiments.memory import mean
 
 TIMES = "quick 2 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Lemma 1, Lemma 2 and its example (Eq. 11 and 12)"
@@ -35,25 +36,26 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 
 def claims(runs: Runs) -> Claimed:
-    clean, noisy = ([r.rows for r in runs[label]] for label in ("clean", "noisy"))
+    clean, noisy = runs["clean"], runs["noisy"]
     stored = [
-        Measure.exact("orthonormal: largest error of a score", worst(clean, "error"), 1e-10),
-        Measure.over_seeds("random: accuracy, worst draw", least(runs["clean"]), low=0.999),
+        Measure.worst("orthonormal: largest error of a score", worst_by_seed(clean, "error"), 1e-10),
+        _recalled("random: accuracy, worst draw", clean),
     ]
     yield "memory.one-step", stored
-    N, right = runs["noisy"][0].check.sizes["N"], "random: mean right score in units of η/N"
+    N, right = noisy[0].check.sizes["N"], "random: mean right score in units of η/N"
     filtered = [
-        Measure.exact("W1 minus Eq. 12, largest entry", worst(noisy, "error.W1"), 1e-10),
-        Measure.exact("orthonormal: largest error of a score", worst(noisy, "error.scores"), 1e-10),
-        Measure.over_seeds("random: accuracy at the worst position", least(runs["noisy"]), low=0.999),
-        mean(right, runs["noisy"], "right.mean", low=0.95 - 1 / N, high=1.05 - 1 / N),
+        Measure.worst("W1 minus Eq. 12, largest entry", worst_by_seed(noisy, "error.W1"), 1e-10),
+        Measure.worst("orthonormal: largest error of a score", worst_by_seed(noisy, "error.scores"), 1e-10),
+        _recalled("random: accuracy at the worst position", noisy),
+        mean(right, noisy, "right.mean", low=0.95 - 1 / N, high=1.05 - 1 / N),
     ]
     yield "memory.noise-filtered", filtered
 
 
-def least(records: Records) -> list[float]:
-    """The smallest accuracy of each run."""
-    return [float(r.column("accuracy").min()) for r in records]
+def _recalled(name: str, records: Records) -> Measure:
+    """The smallest accuracy of each run, a share of N tokens."""
+    N, least = records[0].check.sizes["N"], [float(r.column("accuracy").min()) for r in records]
+    return Measure.share(name, counted(least, N), N, low=0.999)
 
 
 def figure(runs: Runs) -> Figure:

@@ -22,6 +22,7 @@ CLAIMS = {
 LARGEST = {"smoke": 32, "quick": 256, "paper": 512}
 PAIRS = {"smoke": 500, "quick": 8_000, "paper": 20_000}
 LOADS = (0.015, 0.02)  # N/d²
+BIT = 1.0  # log2 of neighbouring even numbers of levels differ by one bit at most
 
 
 def specs(scale: Scale, seeds: Seeds) -> Labelled:
@@ -37,18 +38,25 @@ def claims(runs: Runs) -> Measures:
 
 def of_load(at: str, records: Records) -> Measures:
     certified, sufficient = slopes(records, "certified"), slopes(records, "sufficient")
-    yield Measure.over_seeds(f"{at}: slope of worst-case bits in log2 d", certified, low=0.8, high=1.2)
-    yield Measure.over_seeds(f"{at}: slope of sufficient bits in log2 d", sufficient, high=1)
+    yield Measure.slope(f"{at}: slope of worst-case bits in log2 d", certified, low=0.8, high=1.2)
+    step = BIT * steepest(np.log2(records[0].column("d")))
+    yield Measure.slope(f"{at}: slope of sufficient bits in log2 d", sufficient, high=1, resolution=step)
     spare = [float((r.column("certified") - r.column("sufficient")).min()) for r in records]
     yield Measure.over_seeds(f"{at}: worst-case minus sufficient bits, least over d", spare, low=0)
     widest = [[row for row in r.rows if row["d"] <= 128][-1] for r in records]
     d = round(widest[0]["d"])
-    yield Measure.over_seeds(f"{at}: sufficient bits at d = {d}", [row["sufficient"] for row in widest], high=log2(d))
+    bits, name = [row["sufficient"] for row in widest], f"{at}: sufficient bits at d = {d}"
+    yield Measure.over_seeds(name, bits, high=log2(d), resolution=BIT)
 
 
 def slopes(records: Records, column: str) -> list[float]:
     """Slope of bits in log2 d, for each seed."""
     return [float(np.polyfit(np.log2(r.column("d")), r.column(column), 1)[0]) for r in records]
+
+
+def steepest(x: np.ndarray) -> float:
+    """How much a least-squares slope over x changes at most when one value changes by 1."""
+    return float(np.abs(x - x.mean()).max() / np.sum((x - x.mean()) ** 2))
 
 
 def figure(runs: Runs) -> Figure:

@@ -8,7 +8,7 @@ A random f: [n]² → [32] from inputs e_{z1} + ẽ_{z2}; the protocol of memory
 from math import sqrt
 
 from engram.claims import Figure, Labelled, Measures, Runs, Scale, Seeds
-from engram.claims.fits import fit_power_law
+from engram.claims.fits import exponent
 from engram.experiments.memory.mlp_trained import by_shape_figure, searches, stored
 from engram.tasks import Association
 
@@ -25,8 +25,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 
 def claims(runs: Runs) -> Measures:
-    pairs = {md: [n**2 for n in found] for md, found in stored(runs).items()}
-    yield fit_power_law(pairs).measure("exponent of n² in md, md = 64 … 4096", 0.85, 1.15)
+    yield exponent("exponent of n² in md, md = 64 … 4096", stored(runs, lambda n: n**2), 0.85, 1.15)
 
 
 def figure(runs: Runs) -> Figure:

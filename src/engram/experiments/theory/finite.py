@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims.fits import by_seed, slope
 from engram.claims.readings import capacity
 from engram.models.stores import OneHead
 from engram.specs import Search
@@ -88,20 +89,19 @@ def widths(runs: Runs, kind: str, asked: str = "label") -> dict[int, list[float]
 
 def slopes(by_size: Mapping[int, Sequence[float]]) -> list[float]:
     """For each seed the slope of log width in log size."""
-    logs = np.log(list(by_size.values()))
-    return [float(np.polyfit(np.log(list(by_size)), seed, 1)[0]) for seed in logs.T]
+    return [slope(curve) for curve in by_seed(by_size)]
 
 
 def claims(runs: Runs) -> Claimed:
     found = {kind: widths(runs, kind) for kind in KINDS}
-    measures = [Measure.over_seeds(f"{kind}: slope", slopes(found[kind]), *band) for kind, band in BANDS.items()]
+    measures = [Measure.slope(f"{kind}: slope", slopes(found[kind]), *band) for kind, band in BANDS.items()]
     yield "theory.finite-slope", measures
     N = max(found[WHOLE])
     gains = {kind: np.log(found[kind][N]) - np.log(found[kind + MORE][N]) for kind in (WHOLE, SHORT)}
     label = f"N={N}, {WHOLE}: log of the critical width, over that with 8 times the samples"
     less = Measure.over_seeds(f"the same less that for {SHORT}", (gains[WHOLE] - gains[SHORT]).tolist(), low=0)
     yield "theory.samples", (Measure.over_seeds(label, gains[WHOLE].tolist(), low=0), less)
-    yield "theory.long-slope", [Measure.over_seeds(f"{WHOLE}: slope", slopes(found[WHOLE]), low=0.6)]
+    yield "theory.long-slope", [Measure.slope(f"{WHOLE}: slope", slopes(found[WHOLE]), low=0.6)]
 
 
 def phase_map(records: Records) -> dict[tuple[int, int], dict[str, float]]:

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
+from engram.claims.fits import by_seed, exponent
 from engram.claims.readings import capacity
 from engram.experiments.memory import mean
 from engram.experiments.theory.finite import search_width, slopes
@@ -98,8 +99,8 @@ def _directly(runs: Runs) -> Measures:
 
 def _slope(runs: Runs, title: str, tasks: Mapping[int, PlantedToken]) -> Measure:
     (predicted,) = slopes({size: [law(task)] for size, task in tasks.items()})
-    over = [slope - predicted for slope in slopes(along(runs, title))]
-    return Measure.over_seeds(f"exponent in {title}, minus {predicted:.2f} of the law", over, -NEAR, NEAR)
+    name = f"exponent in {title}, minus {predicted:.2f} of the law"
+    return exponent(name, by_seed(along(runs, title)), -NEAR, NEAR, law=predicted)
 
 
 def figure(runs: Runs) -> Figure:

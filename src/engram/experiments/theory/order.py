@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
+from engram.claims.readings import least_share
 from engram.laws.orders import MEMORIES, ORDERS
 
 TIMES = "quick 30 s a seed, paper 4 min a seed on 2 cores"
@@ -63,10 +64,11 @@ def claims(runs: Runs) -> Claimed:
     found, wrong, chance = means(runs), ORDERS[1:], chances(runs)
     measures = []
     for first in ("zero", "random"):
-        least = [min(row[f"recall.{column}"] for column in COLUMNS.values()) for row in found[first, MEMORIES]]
-        measures.append(Measure.over_seeds(f"from {first}, the right order: least recall", least, low=0.95))
-    written = max(row[f"written.{name}"] for order in wrong for row in found["zero", order] for name in too_soon(order))
-    measures.append(Measure.exact("from zero: a step that comes too soon writes something", written, 0.5))
+        hits, asked = zip(*(_least(runs, row) for row in found[first, MEMORIES]), strict=True)
+        measures.append(Measure.share(f"from {first}, the right order: least recall", hits, asked, low=0.95))
+    soon = [[max(row[f"written.{name}"] for name in too_soon(o)) for row in found["zero", o]] for o in wrong]
+    written = np.max(soon, axis=0).tolist()  # of orders × seeds
+    measures.append(Measure.worst("from zero: a step that comes too soon writes something", written, 0.5))
     gaps = []
     for memory in ("W_K2", "W_K1"):
         recalls = {order: [row[f"recall.{COLUMNS[memory]}"] for row in found["random", order]] for order in ORDERS}
@@ -78,6 +80,14 @@ def claims(runs: Runs) -> Claimed:
         gaps.append(Measure.over_seeds(f"{label} minus that in the right order", less, high=-0.5))
     yield "theory.order-matters", measures
     yield "theory.order-gap", gaps
+
+
+def _least(runs: Runs, row: dict[str, float]) -> tuple[int, int]:
+    """Hits and questions, over all draws, of the memory that recalls least."""
+    check = runs.records[0].check
+    N, T = (check.sizes[name] for name in "NT")
+    asked = {"W_O2": N * check.draws, "W_K2": N * check.draws, "W_K1": (T - 2) * check.draws}
+    return least_share({name: row[f"recall.{column}"] for name, column in COLUMNS.items()}, asked)
 
 
 def means(runs: Runs) -> dict[tuple[str, tuple[str, ...]], list[dict[str, float]]]:

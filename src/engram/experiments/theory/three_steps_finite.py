@@ -11,9 +11,8 @@ a trigger that stands first ends in a tie. At T = 5 the signal of step 2 is smal
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
+from engram.claims.readings import least_share
 from engram.specs import Check
 from engram.theory.induction import least_tokens
 
@@ -25,6 +24,7 @@ CLAIMS = {
 }
 LAW = "learning.steps.from_samples"
 N, T = 32, 8
+ASKED = {"W_O2": N, "W_K2": N, "W_K1.t<T": T - 2}  # questions to each memory
 WIDTHS = {"smoke": (32, 64), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024, 2048)}
 SAMPLES = {"smoke": (16, 64), "quick": (64, 256, 1024, 4096), "paper": (64, 256, 1024, 4096, 16384)}
 TOKENS = {"smoke": (8, 16), "quick": (8, 16, 32, 64), "paper": (8, 16, 32, 64, 128)}
@@ -71,23 +71,30 @@ def claims(runs: Runs) -> Claimed:
     signs = []
     for title, found in maps(runs).items():
         short = [(N, T) for N, T in found if T >= 8 and least_tokens(T) < N < T**2]
-        worst = np.min([[row["positive.W_K2"] for row in found[size]] for size in short], axis=0)
+        triggers = {f"{N}, {T}": N for N, T in short}
+        positive = zip(*([row["positive.W_K2"] for row in found[size]] for size in short), strict=True)
+        worst = [least_share(dict(zip(triggers, of_seed, strict=True)), triggers) for of_seed in positive]
         label = f"{title}: share of triggers with a positive diagonal, worst of {len(short)} cells with N < T², T ≥ 8"
-        signs.append(Measure.over_seeds(label, worst.tolist(), low=0.95))
+        signs.append(Measure.share(label, *zip(*worst, strict=True), low=0.95))
     yield "theory.step2-finite", signs
     found, (narrow, *_, d), (few, *_, n) = grid(runs), WIDTHS[runs.scale], SAMPLES[runs.scale]
     least, with_few, in_narrow = (_least(found[size]) for size in ((d, n), (d, few), (narrow, n)))
+    memories = [least_share(recalls(row), ASKED) for row in found[d, n]]
     measures = [
-        Measure.over_seeds(f"d={d}, n={n}: least recall of the three", least, low=0.95),
+        Measure.share(f"d={d}, n={n}: least recall of the three", *zip(*memories, strict=True), low=0.95),
         Measure.difference(f"this minus that from {few} sequences", least, with_few, low=0.25),
         Measure.difference(f"this minus that at d={narrow}", least, in_narrow, low=0.25),
     ]
     yield "theory.three-steps-finite", measures
 
 
-def _least(rows: Sequence[Mapping[str, float]]) -> list[float]:
+def recalls(row: Mapping[str, float]) -> dict[str, float]:
     """The data never ask for the position before T, so W_K1 is read for t < T."""
-    return [min(row[f"recall.{name}"] for name in ("W_O2", "W_K2", "W_K1.t<T")) for row in rows]
+    return {name: row[f"recall.{name}"] for name in ASKED}
+
+
+def _least(rows: Sequence[Mapping[str, float]]) -> list[float]:
+    return [min(recalls(row).values()) for row in rows]
 
 
 def figure(runs: Runs) -> Figure:

@@ -81,12 +81,12 @@ def test_the_file_is_registered_as_it_is() -> None:
 def test_a_form_changes_with_all_that_can_change_a_verdict() -> None:
     raw = {"claims": {"x.a": {"sentence": "It grows.", "measures": [["slope", "> 0"]]}}}
     entry, ids = Registered({"quick": 5}, {}, raw=raw), ["run-1", "run-2"]
-    form = entry.form("quick", ids)
-    assert form == entry.form("quick", reversed(ids))
+    form = entry.forms("quick", ids)["x.a"]
+    assert form == entry.forms("quick", reversed(ids))["x.a"]
     band = {"claims": {"x.a": {"sentence": "It grows.", "measures": [["slope", "> 0.1"]]}}}
     changed = [replace(entry, raw=band), replace(entry, n={"quick": 6}), replace(entry, first_seed=FRESH + 100)]
-    assert form not in [other.form("quick", ids) for other in changed]
-    assert form != entry.form("quick", ["run-1", "run-3"])
+    assert form not in [other.forms("quick", ids)["x.a"] for other in changed]
+    assert form != entry.forms("quick", ["run-1", "run-3"])["x.a"]
 
 
 def test_a_version_has_the_forms_of_all_lines_up_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import json
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from engram.claims import Claim, Measure, Runs, Scale
 from engram.claims.experiment import Experiment, known_scale, unique
 from engram.claims.ranges import tested_range
-from engram.claims.registration import FRESH, Sentence, Status, not_made_under, registration
+from engram.claims.registration import FRESH, Sentence, Status, made_under, registration
 from engram.claims.seeds import seeds_in_words
 from engram.errors import EngramError
 from engram.records import Record
@@ -218,40 +218,33 @@ def entries_of(
 ) -> list[Entry]:
     """The claims that a set of records decides."""
     stale = any(record.stale for record in runs.records)
-    made_otherwise = _made_otherwise(experiment, runs, diverged)
     common = stale, tuple(diverged), settings or {}, runs.seeds, tested_range(record.spec for record in runs.records)
+    against = _against_registration(experiment, runs, diverged)
     return [
-        Entry(
-            claim.id,
-            claim.statement,
-            experiment,
-            runs.scale,
-            claim,
-            *common,
-            made_otherwise or _other(experiment, claim),
-        )
+        Entry(claim.id, claim.statement, experiment, runs.scale, claim, *common, against(claim))
         for claim in experiment.claims(runs)
     ]
 
 
-def _other(experiment: Experiment, claim: Claim) -> str | None:
-    """How a claim differs from what was registered of it."""
-    known = registration()[experiment.name].claims.get(claim.id)
-    return known.difference(claim) if known else "it is not registered"
-
-
-def _made_otherwise(experiment: Experiment, runs: Runs, diverged: Sequence[int]) -> str | None:
-    """Why records do not count as made under the registration; None if they do."""
-    form = registration().get(experiment.name)
-    seeds = form.seeds(runs.scale) if form else None
-    if form is None or seeds is None:
-        return f"the {runs.scale} scale of {experiment.name} is not registered"
+def _against_registration(experiment: Experiment, runs: Runs, diverged: Sequence[int]) -> Callable[[Claim], str | None]:
+    """Says of a claim why it does not stand as it was registered; None if it does."""
+    entry = registration().get(experiment.name)
+    seeds = entry.seeds(runs.scale) if entry else None
+    if entry is None or seeds is None:
+        return lambda claim: f"the {runs.scale} scale of {experiment.name} is not registered"
     if sorted((*runs.seeds, *diverged)) != list(seeds):
-        return f"its seeds are not the registered ones, {seeds_in_words(seeds)}"
-    ids = [run_id(spec) for spec in experiment.specs(runs.scale, seeds)]
-    drawn = [record for record in runs.records if record.spec.seed in seeds]
-    other = not_made_under(drawn, experiment.name, runs.scale, form.form(runs.scale, ids))
-    return f"record {other.id} was begun under another registration, or before there was one" if other else None
+        return lambda claim: f"its seeds are not the registered ones, {seeds_in_words(seeds)}"
+    forms = entry.forms(runs.scale, [run_id(spec) for spec in experiment.specs(runs.scale, seeds)])
+    made = {record.id: made_under(record) for record in runs.records if record.spec.seed in seeds}
+
+    def against(claim: Claim) -> str | None:
+        if claim.id not in entry.claims:
+            return "it is not registered"
+        others = [id for id, then in made.items() if then.get(claim.id, {}).get(runs.scale) != forms[claim.id]]
+        begun = f"record {others[0]} was begun under another registration, or before there was one" if others else None
+        return begun or entry.claims[claim.id].difference(claim)
+
+    return against
 
 
 def ledger(experiments: Iterable[Experiment], index: Index) -> list[Entry]:

@@ -2,8 +2,8 @@
 
 The file (data/registration.toml) is written by hand: for each experiment the number of seeds, the first of them and
 its claims, for each claim its kind, sentence, place, measures and bands. A measure is matched by its name, in which #
-stands for a number. The *form* of an experiment at a scale is the digest of all that can change a verdict: sentences,
-measures, bands, seeds, and the Specs that are run. `engram register` writes it down with the date.
+stands for a number. The *form* of a claim at a scale is the digest of all that can change its verdict: its sentence,
+measures, bands and seeds, and the Specs that are run. `engram register` writes it down with the date.
 """
 
 import json
@@ -114,12 +114,12 @@ class Registered:
         """The seeds that decide at a scale: so many, no more; None if the scale is not registered."""
         return range(self.first_seed, self.first_seed + self.n[scale]) if scale in self.n else None
 
-    def form(self, scale: str, ids: Iterable[str]) -> str:
-        """The digest of all that can change a verdict."""
-        claims = {id: [c["sentence"], c["measures"]] for id, c in self.raw["claims"].items()}
+    def forms(self, scale: str, runs: Iterable[str]) -> dict[str, str]:
+        """For each claim the digest of all that can change its verdict."""
         seeds = self.seeds(scale) or range(0)
-        whole = {"claims": claims, "seeds": [seeds.start, len(seeds)], "runs": sorted(ids)}
-        return registered.digest_of(json.dumps(whole, sort_keys=True).encode())
+        common = {"seeds": [seeds.start, len(seeds)], "runs": sorted(runs)}
+        whole = {id: common | {key: c[key] for key in ("sentence", "measures")} for id, c in self.raw["claims"].items()}
+        return {id: registered.digest_of(json.dumps(one, sort_keys=True).encode()) for id, one in whole.items()}
 
 
 @cache
@@ -144,20 +144,17 @@ def _read_claim(id: str, claim: dict[str, Any]) -> Sentence:
 
 @cache
 def forms_at(file: str) -> dict[str, dict[str, str]]:
-    """The form of every experiment by scale in the version of the file with this digest; none if it was never one."""
+    """The form of every claim by scale in the version of the file with this digest; none if it was never one."""
     forms: dict[str, dict[str, str]] = {}
     for version in registered.history():
-        for name, changed in version["forms"].items():
-            forms[name] = forms.get(name, {}) | changed
+        for id, changed in version["forms"].items():
+            forms[id] = forms.get(id, {}) | changed
         if version["file"] == file:
             return forms
     return {}
 
 
-def not_made_under(records: Iterable[Record], name: str, scale: str, form: str) -> Record | None:
-    """The first record that was begun under another form of its experiment, or under none."""
-    for record in records:
-        under = record.env["sittings"][0].get("registration") or {}
-        if forms_at(under.get("file", "")).get(name, {}).get(scale) != form:
-            return record
-    return None
+def made_under(record: Record) -> dict[str, dict[str, str]]:
+    """The forms that were registered when a record was begun."""
+    under = record.env["sittings"][0].get("registration") or {}
+    return forms_at(under.get("file", ""))

@@ -2,13 +2,12 @@
 
 import json as text
 from datetime import date
-from typing import Any
 
 from engram.cli.output import answer, tell
 
 
 def register(*, check: bool = False, json: bool = False) -> int:
-    """Write the form of every experiment as data/registration.toml states it into the history, with today's date.
+    """Write the form of every claim as data/registration.toml states it into the history, with today's date.
 
     From then on new records carry the digest of this version of the file. Claims whose form has changed are exploratory
     until they are decided on the registered seeds.
@@ -38,21 +37,21 @@ def register(*, check: bool = False, json: bool = False) -> int:
 
 
 def _forms() -> dict[str, dict[str, str]]:
-    """The form of every experiment by scale, as the file and the experiments state it today."""
+    """The form of every claim by scale, as the file and the experiments state it today."""
     from engram import experiments
     from engram.claims.experiment import Scale
     from engram.claims.registration import registration
     from engram.specs.spec import run_id
 
     scales: list[Scale] = ["quick", "paper"]
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, str]] = {}
     for name, entry in registration().items():
         experiment = experiments.find(name)
         for scale in scales:
             seeds = entry.seeds(scale)
-            if seeds:
-                ids = [run_id(spec) for spec in experiment.specs(scale, seeds)]
-                found.setdefault(name, {})[scale] = entry.form(scale, ids)
+            runs = [run_id(spec) for spec in experiment.specs(scale, seeds)] if seeds else []
+            for id, form in entry.forms(scale, runs).items() if seeds else ():
+                found.setdefault(id, {})[scale] = form
     return found
 
 

@@ -74,7 +74,7 @@ def known(measure: dict[str, Any]) -> str | None:
 
 
 def in_words(measure: dict[str, Any]) -> list[str]:
-    """The band, the measured value, its interval or what stands for it, and the number of seeds or of what else n counts."""
+    """The band, the measured value, its interval or what stands for it, and what n counts."""
     interval = known(measure) or span(measure["interval"])
     n = f"{measure['n']}" if measure["counts"] == "seeds" else f"{measure['n']} {measure['counts']}"
     return [span(measure["predicted"]), number(measure["measured"]), interval, n]

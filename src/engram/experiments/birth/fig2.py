@@ -15,7 +15,7 @@ the paper's 95 %.
 """
 
 from collections.abc import Iterator, Sequence
-from math import log
+from math import inf, log
 
 from engram.claims import Claim, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.claims.readings import late_mean
@@ -79,10 +79,10 @@ def _attends(kind: str, runs: Records) -> Measures:
         yield Measure.difference(f"{kind}: mass of layer 1 on t−1, after triggers minus elsewhere", after, elsewhere)
 
 
-def _over_chance(label: str, runs: Records, name: str, **band: float) -> Measure:
+def _over_chance(label: str, runs: Records, name: str, low: float = -inf, high: float = inf) -> Measure:
     """The log of the mass over that of uniform attention."""
     logs = [log(record.last(f"mass.{name}") / record.last(f"mass.{name}.chance")) for record in runs]
-    return Measure.over_seeds(f"{label}: log of its mass over chance", logs, **band)
+    return Measure.over_seeds(f"{label}: log of its mass over chance", logs, low, high)
 
 
 def levels_of(runs: Runs) -> dict[str, dict[str, float]]:

@@ -55,7 +55,7 @@ def claims(runs: Runs) -> Claimed:
 def _recalled(name: str, records: Records) -> Measure:
     """The smallest accuracy of each run, a share of N tokens."""
     N, least = records[0].check.sizes["N"], [float(r.column("accuracy").min()) for r in records]
-    return Measure.share(name, counted(least, N), N, low=0.999)
+    return Measure.share(name, counted(least, N), N, low=0.95)
 
 
 def figure(runs: Runs) -> Figure:

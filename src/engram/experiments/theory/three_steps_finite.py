@@ -75,13 +75,13 @@ def claims(runs: Runs) -> Claimed:
         positive = zip(*([row["positive.W_K2"] for row in found[size]] for size in short), strict=True)
         worst = [least_share(dict(zip(triggers, of_seed, strict=True)), triggers) for of_seed in positive]
         label = f"{title}: share of triggers with a positive diagonal, worst of {len(short)} cells with N < T², T ≥ 8"
-        signs.append(Measure.share(label, *zip(*worst, strict=True), low=0.95))
+        signs.append(Measure.share(label, *zip(*worst, strict=True), low=0.9))
     yield "theory.step2-finite", signs
     found, (narrow, *_, d), (few, *_, n) = grid(runs), WIDTHS[runs.scale], SAMPLES[runs.scale]
     least, with_few, in_narrow = (_least(found[size]) for size in ((d, n), (d, few), (narrow, n)))
     memories = [least_share(recalls(row), ASKED) for row in found[d, n]]
     measures = [
-        Measure.share(f"d={d}, n={n}: least recall of the three", *zip(*memories, strict=True), low=0.95),
+        Measure.share(f"d={d}, n={n}: least recall of the three", *zip(*memories, strict=True), low=0.9),
         Measure.difference(f"this minus that from {few} sequences", least, with_few, low=0.25),
         Measure.difference(f"this minus that at d={narrow}", least, in_narrow, low=0.25),
     ]

@@ -1,6 +1,7 @@
 """What is registered, and what a change of form, seeds or records makes of a verdict."""
 
 import json
+import subprocess
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -17,6 +18,7 @@ from engram.claims.seeds import read_seeds, seeds_in_words
 from engram.cli.register import register
 from engram.errors import EngramError
 from engram.records.files import COMMITTED
+from engram.runner.execute import environment
 
 BANDS = (Band("slope at d = #", 0.8, 1.2), Band("gap", 0, inf))
 SENTENCE = Sentence("sentence", "It grows.", "section 1", BANDS)
@@ -76,6 +78,15 @@ def test_the_file_is_registered_as_it_is() -> None:
     """A change of the file, or of what experiments run, needs `engram register`."""
     assert register(check=True) == 0
     assert registered.in_force()["date"] is not None
+
+
+def test_a_record_keeps_the_registration_and_the_commit_that_it_was_made_under() -> None:
+    env = environment("cpu", "none")
+    assert env["registration"] == registered.in_force()
+    tree = Path(registered.__file__).parents[2]
+    if (tree / ".git").exists():
+        head = subprocess.run(["git", "-C", str(tree), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        assert env["commit"] == head.stdout.strip()
 
 
 def test_a_form_changes_with_all_that_can_change_a_verdict() -> None:

@@ -183,10 +183,10 @@ def environment(device: str, path: str) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _commit() -> str | None:
     """The commit of the source tree, if Engram runs from one."""
-    here = Path(__file__).parent
-    if not (here.parent.parent / ".git").exists():
+    tree = Path(__file__).parents[3]
+    if not (tree / ".git").exists():
         return None
-    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    command = ["git", "-C", str(tree), "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None
     except OSError:  # no git here

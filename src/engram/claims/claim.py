@@ -1,7 +1,7 @@
 """Claim: one sentence of a paper made checkable, and the one function that decides it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, isnan
 from typing import Literal
 
@@ -29,21 +29,14 @@ class Measure:
 
     @classmethod
     def over_seeds(
-        cls,
-        name: str,
-        values: Values,
-        low: float = -inf,
-        high: float = inf,
-        resolution: float = 0.0,
-        counts: str = "seeds",
-        note: str = "",
+        cls, name: str, values: Values, low: float = -inf, high: float = inf, resolution: float = 0.0
     ) -> "Measure":
         """The mean over seeds with its t interval; a single seed has no interval.
 
         Seeds that all say the same have the resolution of the number (the step between two values that it can take) as
         half width, and no interval if it is not given: what is called exact says so.
         """
-        return cls(name, low, high, Student(_floats(values), resolution=resolution, counts=counts, note=note))
+        return cls(name, low, high, Student(_floats(values), resolution=resolution))
 
     @classmethod
     def difference(
@@ -60,10 +53,10 @@ class Measure:
 
     @classmethod
     def slope(
-        cls, name: str, slopes: Values, low: float = -inf, high: float = inf, resolution: float = 0.0, note: str = ""
+        cls, name: str, slopes: Values, low: float = -inf, high: float = inf, resolution: float = 0.0
     ) -> "Measure":
         """The mean of the slopes that each seed has by itself (engram.claims.fits), with its t interval."""
-        return cls(name, low, high, Student(_floats(slopes), (), resolution, "slopes per seed", note=note))
+        return cls(name, low, high, Student(_floats(slopes), resolution=resolution, method="slopes per seed"))
 
     @classmethod
     def share(
@@ -96,6 +89,10 @@ class Measure:
     def known(cls, name: str, value: float, low: float = -inf, high: float = inf) -> "Measure":
         """A number that was computed and does not vary with the seed, with a band of its own."""
         return cls(name, low, high, Estimate((float(value),)))
+
+    def noted(self, note: str = "", counts: str = "seeds") -> "Measure":
+        """The same with what a reader must know besides, and with what n counts."""
+        return replace(self, estimate=replace(self.estimate, note=note, counts=counts))
 
     @property
     def measured(self) -> float:

@@ -20,7 +20,7 @@ def exponent(name: str, curves: Sequence[Curve], low: float, high: float, law: f
     left = sorted({x for curve in curves for x, _ in curve} - shared)
     note = f"without size {', '.join(f'{x:g}' for x in left)}, which not every seed has" if left else ""
     found = [slope([(x, y) for x, y in curve if x in shared]) for curve in curves]
-    return Measure.slope(name, [one - law for one in found], low, high, note=note)
+    return Measure.slope(name, [one - law for one in found], low, high).noted(note)
 
 
 def slope(curve: Curve) -> float:

@@ -109,7 +109,7 @@ def claims(runs: Runs) -> Measures:
     if published:
         ratios = [float(np.mean([n / p for p, n in curve])) for curve in curves]
         label = "facts for each parameter, over shapes, widths and seeds"
-        yield Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED, note=AVERAGED)
+        yield Measure.over_seeds(label, ratios, 0.75 * PUBLISHED, 1.25 * PUBLISHED).noted(AVERAGED)
     yield from _collapse(shapes)
 
 
@@ -120,7 +120,7 @@ def _collapse(shapes: Mapping[str, Stored]) -> Measures:
         pairs = zip(sorted(stored.items()), sorted(reference.items()), strict=True)  # by parameters: by width
         ratios = [np.divide(mine, p) / np.divide(base, q) for (p, mine), (q, base) in pairs]  # seeds in a row
         label = f"{name}: facts for each parameter, over {first}, by width and seed"
-        yield Measure.over_seeds(label, np.mean(ratios, axis=0).tolist(), 0.75, 1.25, note=AVERAGED)
+        yield Measure.over_seeds(label, np.mean(ratios, axis=0).tolist(), 0.75, 1.25).noted(AVERAGED)
 
 
 def figure(runs: Runs) -> Figure:

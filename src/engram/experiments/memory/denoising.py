@@ -59,7 +59,7 @@ def claims(runs: Runs) -> Claimed:
     linear = last["subspace", "linear"]
     errors = [row["loss.test"] / subspace_floor(Subspace()) for row in linear]
     published = [
-        Measure.over_seeds("subspace: test error / (1/3), linear", errors, 0.94, 1.06, counts=ONE),
+        Measure.over_seeds("subspace: test error / (1/3), linear", errors, 0.94, 1.06).noted(counts=ONE),
         near("subspace: αβ, linear", [row["alpha"] * row["beta"] for row in linear], 1 / 3, 0.06),
         *near_published("subspace", last["subspace", "softmax"], 0.15, 0.15),
         *near_published("clusters", last["clusters", "softmax"], 0.05, 0.15),
@@ -71,7 +71,7 @@ def claims(runs: Runs) -> Claimed:
     bayes = {f"{case}, {kind}: test / Bayes": ratios(last[case, kind], "loss.test") for case in CASES for kind in KINDS}
     yield (
         "memory.denoising-bayes",
-        [Measure.over_seeds(name, found, low=1, counts=ONE) for name, found in bayes.items()],
+        [Measure.over_seeds(name, found, low=1).noted(counts=ONE) for name, found in bayes.items()],
     )
 
 
@@ -92,7 +92,7 @@ def over_datasets(name: str, runs: Runs, column: str) -> Measure:
 
 
 def near(name: str, values: list[float], published: float, share: float) -> Measure:
-    return Measure.over_seeds(name, values, (1 - share) * published, (1 + share) * published, counts=ONE)
+    return Measure.over_seeds(name, values, (1 - share) * published, (1 + share) * published).noted(counts=ONE)
 
 
 def ratios(rows: Rows, column: str) -> list[float]:

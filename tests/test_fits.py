@@ -1,40 +1,47 @@
-"""Power laws: an exponent is recovered, and its interval covers what it says."""
+"""Power laws: an exponent is recovered, and each seed has its own."""
 
 import numpy as np
 import pytest
 
-from engram.claims.fits import fit_points, fit_power_law
+from engram.claims.fits import by_seed, exponent, slope
 from engram.errors import EngramError
 
 
-def test_a_power_law_through_single_points_has_the_interval_of_its_residuals() -> None:
-    exact = fit_points([(x, 3 * x**2.0) for x in (1.0, 2.0, 4.0, 8.0)])
-    assert exact.exponent == pytest.approx(2)
-    rough = fit_points([(x, x * f) for x, f in ((1.0, 1.1), (2.0, 0.9), (4.0, 1.1), (8.0, 0.9))])
-    assert rough.interval[0] < rough.exponent < rough.interval[1]
-    with pytest.raises(EngramError, match="three sizes"):
-        fit_points([(1.0, 2.0), (2.0, 3.0), (2.0, 4.0)])
+def test_an_exponent_is_the_mean_of_the_slopes_of_seeds() -> None:
+    curves = [[(x, 3 * x**power) for x in (1.0, 2.0, 4.0)] for power in (1.9, 2.0, 2.1)]
+    found = exponent("exponent", curves, 1.5, 2.5)
+    assert found.values == pytest.approx((1.9, 2.0, 2.1))
+    assert (found.method, found.n, found.measured) == ("slopes per seed", 3, pytest.approx(2))
+    half = 4.302653 * 0.1 / np.sqrt(3)  # t of two degrees of freedom
+    assert found.interval == pytest.approx((2 - half, 2 + half))
+    assert found.verdict == "agrees"
 
 
-def test_power_law_is_recovered() -> None:
-    rng = np.random.default_rng(0)
-    exact = fit_power_law({x: [3 * x**2.0] * 4 for x in (1.0, 2.0, 4.0)})
-    assert exact.exponent == pytest.approx(2)
-    assert exact.interval == pytest.approx((2, 2))
-    noisy = fit_power_law({x: list(3 * x**2.0 * np.exp(0.1 * rng.standard_normal(5))) for x in (1.0, 2.0, 4.0, 8.0)})
-    assert noisy.interval[0] < 2 < noisy.interval[1]
-    assert noisy.interval[1] - noisy.interval[0] < 0.2
-    assert fit_power_law({1.0: [1.0], 2.0: [2.0]}).interval == (-np.inf, np.inf)
-    left_out = fit_power_law({1.0: [1.0, 1.1], 2.0: [2.0, 2.2], 4.0: [9.0]})
-    assert (left_out.n, left_out.exponent) == (2, pytest.approx(1))
+def test_a_size_that_not_every_seed_has_is_left_out_and_named() -> None:
+    curves = [[(1.0, 1.0), (2.0, 2.0), (4.0, 900.0)], [(1.0, 1.0), (2.0, 2.2)]]
+    found = exponent("exponent", curves, 0, 2)
+    assert found.values == pytest.approx((1, np.log2(2.2)))
+    assert found.estimate.note == "without size 4, which not every seed has"
+    assert exponent("exponent", curves[1:] * 2, 0, 2).estimate.note == ""
+
+
+def test_an_exponent_needs_two_sizes() -> None:
+    with pytest.raises(EngramError, match="two sizes that every seed has; got 1"):
+        exponent("exponent", [[(1.0, 1.0), (2.0, 2.0)], [(1.0, 1.0)]], 0, 2)
     with pytest.raises(EngramError, match="two sizes"):
-        fit_power_law({1.0: [1.0, 2.0]})
+        slope([(2.0, 3.0), (2.0, 4.0)])
 
 
-def test_interval_of_an_exponent_covers_what_it_says() -> None:
-    rng, x = np.random.default_rng(1), (1.0, 2.0, 4.0, 8.0)
-    hits = 0
-    for _ in range(100):
-        low, high = fit_power_law({size: list(size * np.exp(0.1 * rng.standard_normal(5))) for size in x}).interval
-        hits += low < 1 < high
-    assert 88 <= hits <= 100
+def test_values_over_seeds_are_turned_into_curves() -> None:
+    assert by_seed({8: [1.0, 2.0], 16: [3.0, 4.0]}) == [[(8.0, 1.0), (16.0, 3.0)], [(8.0, 2.0), (16.0, 4.0)]]
+
+
+def test_one_noisy_size_widens_the_interval() -> None:
+    """Pooled means would hide that a seed far off at one size is far off in its slope."""
+    rng, x = np.random.default_rng(0), np.array([1.0, 2.0, 4.0, 8.0])
+    calm = x * np.exp(0.02 * rng.standard_normal((5, 4)))
+    noisy = calm * np.exp([0, 0, 0, 0.5] * rng.standard_normal((5, 4)))
+    widths = [
+        np.ptp(exponent("", [list(zip(x, y, strict=True)) for y in seeds], 0, 2).interval) for seeds in (calm, noisy)
+    ]
+    assert widths[1] > 5 * widths[0]

@@ -27,8 +27,9 @@ def claim_p(claim: Claim) -> P:
 def holm(found: Sequence[P]) -> list[P]:
     """p-values adjusted for their number by Holm's step-down rule; where there is none there stays none.
 
-    Verdicts whose adjusted value is below 0.05 are all right with a probability of at least 95 %, however the claims
-    hang together.
+    Of each claim only one verdict can be false, so that both may be asked for at no cost: verdicts whose adjusted value
+    is below 0.05 are all right with a probability of at least 95 %. That is proven for independent claims (Shaffer
+    1980); for claims on the same records it is known only of the smallest value, which is Bonferroni's.
     """
     known = sorted((p, i) for i, p in enumerate(found) if p is not None)
     adjusted: list[P] = [None] * len(found)
@@ -53,8 +54,8 @@ class FalseVerdicts:
                prior the posterior probability of that is the one-sided p-value. A claim that agrees is false if any of
                its numbers lies outside, at most the sum of its p-values; one that disagrees only if those outside all
                lie inside, at most the least of them
-    at_most    without a prior: deciding at the largest of their p-values that Benjamini and Hochberg adjusted keeps the
-               expected share of false verdicts at or below that value; times their number
+    at_most    without a prior: Benjamini and Hochberg bound the expected share of false verdicts by the largest of the
+               p-values that they adjusted; times their number. It is reached if all numbers lie at an edge
 
     Neither knows of bands, sizes or seeds that were chosen after a look, nor of errors that all seeds share.
     """

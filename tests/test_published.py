@@ -2,16 +2,23 @@
 
 import hashlib
 import json
+import os
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from engram import api
+from engram.claims import Runs
+from engram.claims.ledger import entries_of
 from engram.claims.prediction import largest, limit, standardised
 from engram.errors import EngramError
-from engram.experiments.birth import in_context
+from engram.experiments import find
+from engram.experiments.birth import in_context, official
 from engram.laws.published import BEFORE, BEHIND, COLUMNS, GAP, OFFICIAL, official_joint, our_readings, stand_in
+from engram.records.files import COMMITTED
+from engram.records.shelf import all_records
 from engram.reference import VARIABLE, read_reference
 from engram.runner.training import measured_steps
 
@@ -105,3 +112,56 @@ def test_equal_runs_differ_by_no_less_than_one_answer() -> None:
 
 def test_readings_come_as_they_are_made() -> None:
     assert len(list(islice(our_readings(30, 0, 0.2, *SMALL.values()), 2))) == 2
+
+
+@pytest.fixture(scope="module")
+def committed() -> Runs:
+    experiment = find("birth.official")
+    specs = experiment.labelled("paper", [0])
+    return Runs.of(specs, {record.id: record for record in all_records(COMMITTED)}, "paper")
+
+
+def test_committed_records_decide_where_the_data_are_not(committed: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    (entry,) = entries_of(find("birth.official"), committed)
+    assert entry.claim is not None
+    assert entry.claim.n == 8
+    assert len(entry.claim.measures) == len(COLUMNS)
+    assert all(measure.high == pytest.approx(4.51, abs=0.005) for measure in entry.claim.measures)
+
+
+def stretches(committed: Runs, column: str, late: int = 0) -> np.ndarray:
+    """Readings of our runs; or of the same runs `late` logged steps later, which stand still until they begin."""
+    curves, _ = official.curves(committed["beside"], column)
+    delayed = np.hstack([curves[:, :1]] * late + [curves[:, : curves.shape[1] - late]])
+    return delayed.reshape(len(curves), official.STRETCHES, -1).mean(axis=-1)
+
+
+def farthest(committed: Runs, seed: int, late: int = 0) -> float:
+    """The largest |z| of all columns: one of our runs, perhaps too late, beside the seven others."""
+    found = []
+    for column in COLUMNS:
+        others, one = np.delete(stretches(committed, column), seed, axis=0), stretches(committed, column, late)[seed]
+        found.append(largest(others, one, official.RESOLUTION.get(column, 0.0)))
+    return max(found)
+
+
+def test_each_of_our_runs_beside_the_others_passes_and_one_that_comes_late_does_not(committed: Runs) -> None:
+    most = limit(7, official.STRETCHES * len(COLUMNS))
+    passed = [farthest(committed, seed) < most for seed in range(8)]
+    assert sum(passed) >= 7
+    assert not any(farthest(committed, seed, late=2) < most for seed in range(8))
+
+
+def test_a_record_can_be_computed_again_only_where_the_data_are(
+    committed: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = committed["beside"][0]
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(EngramError, match="are needed, which Engram does not carry; set ENGRAM_REFERENCE"):
+        api.recheck(record, steps=1)
+
+
+@pytest.mark.skipif(VARIABLE not in os.environ, reason=f"no published data: {VARIABLE} is not set")
+def test_a_record_agrees_with_a_fresh_run(committed: Runs) -> None:
+    assert api.recheck(committed["beside"][0], steps=1)["ok"]

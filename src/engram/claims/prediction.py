@@ -8,8 +8,12 @@ correlations). Means over stretches of a curve make better readings than single 
 the curve is steep: with a limit from the correlations of single points 3 of 13 of our own runs were refused.
 """
 
+from math import inf
+
 import numpy as np
 from jaxtyping import Float
+
+from engram.claims.claim import Measure
 
 Sample = Float[np.ndarray, "n k"]  # a row for each run, a column for each reading
 Readings = Float[np.ndarray, " k"]
@@ -35,3 +39,9 @@ def limit(n: int, readings: int, level: float = 0.95) -> float:
     from scipy.stats import t  # slow to import, and needed only here
 
     return float(t.ppf(1 - (1 - level) / (2 * readings), n - 1))
+
+
+def could_be_ours(name: str, ours: Sample, other: Readings, resolution: float, readings: int) -> Measure:
+    """The largest |z| of some of so many readings, which must lie below their common limit; it is its own interval."""
+    found = largest(ours, other, resolution)
+    return Measure(name, -inf, limit(len(ours), readings), found, (found, found), len(ours))

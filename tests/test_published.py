@@ -117,7 +117,7 @@ def test_readings_come_as_they_are_made() -> None:
 @pytest.fixture(scope="module")
 def committed() -> Runs:
     experiment = find("birth.official")
-    specs = experiment.labelled("paper", [0])
+    specs = experiment.labelled("paper", range(10_000, 10_008))
     return Runs.of(specs, {record.id: record for record in all_records(COMMITTED)}, "paper")
 
 

@@ -43,6 +43,9 @@ class Failed(EngramError):
 
     def __init__(self, outcome: Outcome):
         n = len(outcome.failed)
-        reasons = "; ".join(f"{id}: {explain_crash(error)}" for id, error in outcome.failed.items())
+        by_reason: dict[str, list[str]] = {}  # what stopped several runs is said once
+        for id, error in outcome.failed.items():
+            by_reason.setdefault(explain_crash(error), []).append(id)
+        reasons = "; ".join(f"{', '.join(ids)}: {why}" for why, ids in by_reason.items())
         super().__init__(f"{n} of {n + len(outcome.records)} runs failed, the others are kept: {reasons}")
         self.outcome = outcome

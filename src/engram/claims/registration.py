@@ -102,7 +102,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Registered:
-    """An experiment as it was registered. `earlier`: records that were made before it had been looked at."""
+    """An experiment as it was registered. `earlier`: records of other seeds had been looked at before."""
 
     n: Mapping[str, int]
     claims: Mapping[str, Sentence]

@@ -1,7 +1,9 @@
 """The queue: in which order, what is skipped, what is left and for how long; killed, it goes on to the same bytes."""
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -9,11 +11,12 @@ from typing import Any
 import pytest
 
 from engram.claims.experiment import Experiment, Labelled, Scale, Seeds, checks
+from engram.claims.registration import registration
 from engram.cli.main import main
 from engram.engines.local import Local, cores
 from engram.errors import EngramError
 from engram.experiments import find, names
-from engram.queue import RAISED, Look, Queue, jobs_of
+from engram.queue import RAISED, Look, Queue, planned
 from engram.records import Record
 from engram.records.bundle import bundle
 from engram.records.shelf import all_records
@@ -40,7 +43,14 @@ def experiment(name: str, times: str = "", least: int = 2, **specs: Any) -> Expe
 
 
 def queue(home: Path, *experiments: Experiment, scales: tuple[Scale, ...] = ("smoke",)) -> Queue:
-    return Queue(jobs_of(experiments, scales, 60), [home])
+    return Queue(planned(experiments, scales, 60)[0], [home])
+
+
+@pytest.fixture
+def all_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Experiments of these tests, under fresh seeds."""
+    monkeypatch.setattr("engram.queue.seeds_of", lambda one, scale: range(10_000, 10_000 + one.least_seeds(scale)))
+    monkeypatch.setattr("engram.queue.unregistered", lambda *about: None)
 
 
 def look_after(waiting: Queue) -> Look:
@@ -55,37 +65,60 @@ def test_every_experiment_says_what_a_seed_takes() -> None:
     assert (minutes["birth.fig8", "quick"], minutes["birth.fig8", "paper"]) == (pytest.approx(2 / 3), 4)
     assert minutes["birth.fig11", "paper"] == 90
     long = {name for (name, scale), found in minutes.items() if found >= 60}
-    assert long == {"birth.fig2", "birth.fig10", "birth.fig11", "memory.mlp-trained", "memory.mlp-fixed-outputs"}
+    full = {"birth.fig2", "birth.fig10", "birth.fig11", "birth.one-layer"}
+    assert long == {*full, "memory.mlp-trained", "memory.mlp-fixed-outputs"}
     with pytest.raises(EngramError, match="does not say what a seed takes at paper scale"):
         experiment("mine", "quick 2 s a seed").minutes("paper")
 
 
-def test_quick_comes_before_paper_and_the_cheapest_first() -> None:
+def test_quick_comes_before_paper_and_the_cheapest_first(all_registered: None) -> None:
     known = [
         experiment("a", "quick 2 min a seed, paper 59 min a seed"),
         experiment("b", "quick 20 s a seed, paper 1 h a seed"),
         experiment("c", "quick 1 s a seed; paper days a seed", least=3),
         experiment("d", "quick and paper 30 s a seed"),
     ]
-    found = [(*job.name, job.seed) for job in jobs_of(known, ["quick", "paper"], 60)]
+    jobs, left_out = planned(known, ["quick", "paper"], 60)
     order = [("c", "quick", 3), ("b", "quick", 2), ("d", "quick", 2), ("a", "quick", 2), ("d", "paper", 2)]
-    order.append(("a", "paper", 2))  # not those of which a seed takes an hour or days
-    assert found == [(name, scale, 10_000 + i) for name, scale, n in order for i in range(n)]
+    order.append(("a", "paper", 2))
+    assert [(*job.name, job.seed) for job in jobs] == [(name, s, 10_000 + i) for name, s, n in order for i in range(n)]
+    assert [(one["experiment"], one["why"]) for one in left_out] == [
+        ("b", "a seed takes 60 min"),
+        ("c", "a seed takes 2880 min"),
+    ]
 
 
-def test_the_queue_of_engram_holds_every_experiment_at_quick_scale() -> None:
-    found = jobs_of(map(find, names()), ["quick", "paper"], 60)
-    assert {job.name[0] for job in found if job.scale == "quick"} == set(names())
-    assert min(job.seed for job in found) == 10_000
-    assert [job.scale for job in found] == sorted((job.scale for job in found), reverse=True)
+def test_only_what_is_registered_as_it_is_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fresh seeds are not spent on a claim that nobody has written down."""
+    one = find("memory.one-step")
+    seeds = range(10_000, 10_004)
+    form = replace(registration()[one.name], n={"quick": len(seeds)})
+    forms = {one.name: {"quick": form.form("quick", [run_id(spec) for spec in one.specs("quick", seeds)])}}
+    monkeypatch.setitem(registration(), one.name, form)
+    monkeypatch.setattr("engram.queue.forms_at", lambda file: forms)
+    jobs, left_out = planned([one], ["quick", "paper"], 60)
+    assert [job.seed for job in jobs] == [*seeds]
+    assert left_out == [{"experiment": one.name, "scale": "paper", "why": "not registered"}]
+    monkeypatch.setitem(registration(), one.name, replace(form, n={"quick": 5}))
+    jobs, left_out = planned([one], ["quick"], 60)
+    assert (jobs, left_out[0]["why"]) == ([], "not registered in its present form: engram register")
+
+
+def test_the_queue_of_engram_says_of_every_experiment_whether_it_runs() -> None:
+    jobs, left_out = planned(map(find, names()), ["quick", "paper"], 60)
+    known = [job.name for job in jobs], [(one["experiment"], one["scale"]) for one in left_out]
+    assert {*known[0], *known[1]} == {(name, scale) for name in names() for scale in ("quick", "paper")}
+    assert not {*known[0]} & {*known[1]}
+    assert all(job.seed >= 10_000 for job in jobs)
+    assert [job.scale for job in jobs] == sorted((job.scale for job in jobs), reverse=True)
 
 
 def test_what_is_recorded_is_skipped_and_what_is_shared_runs_once(home: Path, tmp_path: Path) -> None:
     """Recorded here, or in a bundle of another home; that of an experiment with the same Specs counts for both."""
     shelf, a, b = tmp_path / "shelf", experiment("a", widths=(4, 5)), experiment("b", widths=(5, 6), least=3)
-    (recorded,) = Local(tmp_path / "other").run(a.specs("smoke", [10_000])[:1], lambda spec, row: None).records
+    (recorded,) = Local(tmp_path / "other").run(a.specs("smoke", [0])[:1], lambda spec, row: None).records
     bundle([recorded], shelf / "a-smoke.zip")
-    waiting = Queue(jobs_of([a, b], ["smoke"], 60), [home, shelf])
+    waiting = Queue(planned([a, b], ["smoke"], 60)[0], [home, shelf])
     assert look_counts(waiting.look()) == {"done": 1, "running": 0, "left": 7, "failed": 0}
     assert look_counts(look_after(waiting)) == {"done": 8, "running": 0, "left": 0, "failed": 0}
     assert recorded.id not in {record.id for record in all_records(home)}
@@ -124,7 +157,9 @@ def test_failures_are_listed_and_stop_nothing(home: Path, tiny: Tiny) -> None:
         waiting.look()
 
 
-def test_hours_left_are_those_of_other_seeds_else_what_the_file_says(home: Path, tiny: Tiny) -> None:
+def test_hours_left_are_those_of_other_seeds_else_what_the_file_says(
+    home: Path, tiny: Tiny, all_registered: None
+) -> None:
     once = tiny(seed=3)
     waiting = queue(home, experiment("a", "quick 1 min a seed", widths=(4, 5), once=[once]), scales=("quick",))
     four, five = ([*job.specs] for job in waiting.jobs)
@@ -158,7 +193,7 @@ def test_a_run_of_another_command_is_waited_for(home: Path, monkeypatch: pytest.
 def test_packing_adds_to_bundles_and_keeps_what_they_have(home: Path, tmp_path: Path) -> None:
     shelf, a = tmp_path / "shelf", experiment("a", widths=(4, 5))
     b = experiment("b", widths=(5, 6))
-    old = Local(tmp_path / "other").run(a.specs("smoke", [0]), lambda spec, row: None).records
+    old = Local(tmp_path / "other").run(a.specs("smoke", [7]), lambda spec, row: None).records
     bundle(old, shelf / "a-smoke.zip")
     before = {record.id: record.rows for record in all_records(shelf)}
     waiting = queue(home, a, b)
@@ -202,6 +237,6 @@ def test_commands_answer_in_one_object(
     with pytest.raises(SystemExit, match="0"):
         main(["queue", "state", "memory.mlp-trained", "birth.fig10"])
     out = " ".join(capsys.readouterr().out.split())
-    assert "birth.fig10 paper (60 min), memory.mlp-trained paper (2880 min)" in out
-    assert "63 runs: 0 done, 0 running, 63 left, 0 failed; about" in out
-    assert "the queue is not running" in out
+    assert "left out (a seed takes 60 min): birth.fig10 paper" in out
+    assert "left out (a seed takes 2880 min): memory.mlp-trained paper" in out
+    assert re.search(r"\d+ runs: 0 done, 0 running, (\d+) left, 0 failed; about .* the queue is not running$", out)

@@ -17,17 +17,18 @@ from filelock import FileLock, Timeout
 
 from engram.claims.experiment import Experiment, Scale
 from engram.claims.ledger import Index
+from engram.claims.registration import forms_at, registration
 from engram.engines import OnRow
 from engram.engines.local import Local, cores
 from engram.errors import EngramError, explain_crash
 from engram.records import Record, files
 from engram.records.bundle import add_to_bundle
 from engram.records.index import being_written
+from engram.registered import in_force
 from engram.specs import Spec
 from engram.specs.spec import run_id
 
 Say = Callable[[str], None]
-FRESH = 10_000  # seeds from here on are run once, under a registered claim
 LOCK, RAISED = "queue.lock", "queue.json"
 CORES_OF_TIMES = 2  # "a seed on 2 cores"
 PATIENCE = 60.0  # seconds for workers of a queue that was killed: they finish their step and save
@@ -55,21 +56,50 @@ class Job:
         return self.experiment.minutes(self.scale) * 60 * CORES_OF_TIMES / own
 
 
-def seeds_of(experiment: Experiment, scale: Scale) -> range:
-    """The fixed seeds under which the claims of an experiment are registered."""
-    return range(FRESH, FRESH + experiment.least_seeds(scale))  # to become experiment.registered_seeds(scale)
+def seeds_of(experiment: Experiment, scale: Scale) -> Sequence[int]:
+    """The fixed seeds under which the claims of an experiment are registered; smoke decides nothing and needs none."""
+    smoke = range(experiment.least_seeds(scale)) if scale == "smoke" else ()
+    return experiment.registered_seeds(scale) or smoke
 
 
-def jobs_of(experiments: Iterable[Experiment], scales: Sequence[Scale], below_minutes: float) -> list[Job]:
-    """Scale by scale, the cheapest experiments first; without those of which a seed takes so many minutes or more."""
+def jobs_of(experiment: Experiment, scale: Scale) -> list[Job]:
+    """A job for each registered seed."""
+    specs = {seed: experiment.specs(scale, [seed]) for seed in seeds_of(experiment, scale)}
+    return [Job(experiment, scale, seed, {run_id(spec): spec for spec in own}) for seed, own in specs.items()]
+
+
+def in_order(experiments: Iterable[Experiment], scales: Sequence[Scale]) -> Iterator[tuple[Experiment, Scale]]:
+    """Scale by scale, the cheapest first."""
     known = sorted(experiments, key=lambda experiment: experiment.name)
-    return [
-        Job(experiment, scale, seed, {run_id(spec): spec for spec in experiment.specs(scale, [seed])})
-        for scale in scales
-        for experiment in sorted(known, key=lambda experiment: experiment.minutes(scale))
-        if experiment.minutes(scale) < below_minutes
-        for seed in seeds_of(experiment, scale)
-    ]
+    for scale in scales:
+        minutes = {one.name: one.minutes(scale) for one in known}
+        for experiment in sorted(known, key=lambda one, minutes=minutes: minutes[one.name]):
+            yield experiment, scale
+
+
+def planned(
+    experiments: Iterable[Experiment], scales: Sequence[Scale], below_minutes: float
+) -> tuple[list[Job], list[dict[str, Any]]]:
+    """The jobs in their order, and what is left out: where a seed takes so long or longer, or nothing is registered."""
+    jobs, left_out = list[Job](), list[dict[str, Any]]()
+    for experiment, scale in in_order(experiments, scales):
+        same, minutes = jobs_of(experiment, scale), experiment.minutes(scale)
+        why = f"a seed takes {minutes:.0f} min" if minutes >= below_minutes else unregistered(experiment, scale, same)
+        jobs += [] if why else same
+        left_out += [{"experiment": experiment.name, "scale": scale, "why": why}] if why else []
+    return jobs, left_out
+
+
+def unregistered(experiment: Experiment, scale: Scale, jobs: Sequence[Job]) -> str | None:
+    """Why records made now would not count as made under the registration, and would spoil fresh seeds."""
+    form = registration().get(experiment.name)
+    if scale == "smoke":
+        return None
+    if form is None or not jobs:
+        return "not registered"
+    now = form.form(scale, {id for job in jobs for id in job.specs})
+    known = forms_at(in_force()["file"]).get(experiment.name, {}).get(scale)
+    return None if now == known else "not registered in its present form: engram register"
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ def run(*names: str, scales: Scales = BOTH, most_minutes: float = 60, json: bool
     import os
 
     os.nice(LOWEST)
-    chosen = _chosen(names, scales, most_minutes)
+    chosen, left_out = _chosen(names, scales, most_minutes)
     chosen.run(say)
-    _print_state(chosen, names, scales, most_minutes, json)
+    _print_state(chosen, left_out, json)
 
 
 @queue.command
@@ -46,7 +46,7 @@ def state(*names: str, scales: Scales = BOTH, most_minutes: float = 60, json: bo
     most_minutes
         Leave out experiments of which one seed takes so long or longer on 2 cores, as `engram list` says.
     """
-    _print_state(_chosen(names, scales, most_minutes), names, scales, most_minutes, json)
+    _print_state(*_chosen(names, scales, most_minutes), json)
 
 
 @queue.command
@@ -60,11 +60,15 @@ def pack(*names: str, scales: Scales = BOTH, into: Path | None = None, json: boo
     into
         Another folder than that of the committed records.
     """
+    from engram.claims.experiment import known_scale
+    from engram.experiments import matching
+    from engram.queue import Queue, in_order, jobs_of
     from engram.records.bundle import MOST_COMMITTED
-    from engram.records.files import COMMITTED
+    from engram.records.files import COMMITTED, home
 
     folder = into.resolve() if into else COMMITTED
-    added = _chosen(names, scales, float("inf")).pack(folder)
+    known = in_order(matching(names), [known_scale(scale) for scale in scales])
+    added = Queue([job for one in known for job in jobs_of(*one)], [home()]).pack(folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     if json:
         answer({"into": str(folder), "added": added, "bytes": size, "most_bytes": MOST_COMMITTED})
@@ -74,39 +78,30 @@ def pack(*names: str, scales: Scales = BOTH, into: Path | None = None, json: boo
     tell(f"{sum(added.values())} runs added; {size / 1e6:.1f} of {MOST_COMMITTED / 1e6:.0f} MB{over}")
 
 
-def _chosen(names: tuple[str, ...], scales: tuple[str, ...], most_minutes: float) -> "Queue":
+def _chosen(
+    names: tuple[str, ...], scales: tuple[str, ...], most_minutes: float
+) -> "tuple[Queue, list[dict[str, Any]]]":
+    """The queue, and what is left out."""
     from engram.claims.experiment import known_scale
     from engram.experiments import matching
-    from engram.queue import Queue, jobs_of
+    from engram.queue import Queue, planned
     from engram.records.files import COMMITTED, home
 
-    jobs = jobs_of(matching(names), [known_scale(scale) for scale in scales], most_minutes)
-    return Queue(jobs, [home(), COMMITTED])
+    jobs, left_out = planned(matching(names), [known_scale(scale) for scale in scales], most_minutes)
+    return Queue(jobs, [home(), COMMITTED]), left_out
 
 
-def _omitted(names: tuple[str, ...], scales: tuple[str, ...], most_minutes: float) -> list[dict[str, Any]]:
-    """What is left out, since a seed of it takes too long."""
-    from engram.claims.experiment import known_scale
-    from engram.experiments import matching
-
-    takes = {(e.name, scale): e.minutes(known_scale(scale)) for scale in scales for e in matching(names)}
-    long = {key: minutes for key, minutes in takes.items() if minutes >= most_minutes}
-    return [{"experiment": name, "scale": scale, "minutes": minutes} for (name, scale), minutes in long.items()]
-
-
-def _print_state(
-    chosen: "Queue", names: tuple[str, ...], scales: tuple[str, ...], most_minutes: float, json: bool
-) -> None:
+def _print_state(chosen: "Queue", left_out: list[dict[str, Any]], json: bool) -> None:
     from engram.show.tables import print_rows
 
-    look, omitted = chosen.look(), _omitted(names, scales, most_minutes)
-    told = look.to_json() | {"omitted": omitted, "is_running": chosen.is_running()}
+    look = chosen.look()
+    told = look.to_json() | {"left_out": left_out, "is_running": chosen.is_running()}
     if json:
         answer(told)
         return
     print_rows(console(), told["queue"])
     tell("", *(f"failed  {one['run']}: {one['why']}" for one in told["failed"]))
-    if omitted:
-        words = (f"{one['experiment']} {one['scale']} ({one['minutes']:.0f} min)" for one in omitted)
-        tell(f"left out, since a seed takes {most_minutes:g} minutes or more: {', '.join(words)}")
+    for why in dict.fromkeys(one["why"] for one in left_out):
+        same = (f"{one['experiment']} {one['scale']}" for one in left_out if one["why"] == why)
+        tell(f"left out ({why}): {', '.join(same)}")
     tell(f"{look.summary}; the queue is {'' if told['is_running'] else 'not '}running")

@@ -93,7 +93,8 @@ def test_only_what_is_registered_as_it_is_runs(monkeypatch: pytest.MonkeyPatch) 
     one = find("memory.one-step")
     seeds = range(10_000, 10_004)
     form = replace(registration()[one.name], n={"quick": len(seeds)})
-    forms = {one.name: {"quick": form.form("quick", [run_id(spec) for spec in one.specs("quick", seeds)])}}
+    now = form.forms("quick", [run_id(spec) for spec in one.specs("quick", seeds)])
+    forms = {claim: {"quick": digest} for claim, digest in now.items()}
     monkeypatch.setitem(registration(), one.name, form)
     monkeypatch.setattr("engram.queue.forms_at", lambda file: forms)
     jobs, left_out = planned([one], ["quick", "paper"], 60)

@@ -97,9 +97,9 @@ def unregistered(experiment: Experiment, scale: Scale, jobs: Sequence[Job]) -> s
         return None
     if form is None or not jobs:
         return "not registered"
-    now = form.form(scale, {id for job in jobs for id in job.specs})
-    known = forms_at(in_force()["file"]).get(experiment.name, {}).get(scale)
-    return None if now == known else "not registered in its present form: engram register"
+    now, known = form.forms(scale, {id for job in jobs for id in job.specs}), forms_at(in_force()["file"])
+    same = all(known.get(claim, {}).get(scale) == digest for claim, digest in now.items())
+    return None if same else "not registered in its present form: engram register"
 
 
 @dataclass(frozen=True)

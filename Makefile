@@ -2,13 +2,15 @@
 # make page    builds the page of the lab from web/ (needs node)
 # make test    sets up everything that tests need, and runs them
 # make chaos   injects faults into real runs (FAULTS=300 SEED=7; ONLY=13 repeats one of them)
+# make paper   runs every experiment on its registered seeds, behind all other work; after a kill it goes on (paper-state,
+#              paper-pack: what is done and left; adds what is finished to the committed records)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: birth test chaos check setup ledger page page-check
+.PHONY: birth test chaos paper paper-state paper-pack check setup ledger page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
@@ -19,6 +21,18 @@ test: $(VENV)/.dev $(VENV)/.browser check page-check
 
 chaos: $(VENV)/.dev
 	@PYTHONPATH=src:tests $(BIN)/python -m chaos $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
+paper: $(VENV)/.core
+	@$(BIN)/engram queue run
+
+paper-state: $(VENV)/.core
+	@$(BIN)/engram queue state
+
+# Ids are only added to the list of the tests: one that vanishes is still missed there.
+paper-pack: $(VENV)/.core
+	@$(BIN)/engram queue pack
+	@$(BIN)/python -c 'from engram.records.files import COMMITTED; from engram.records.places import places; print(*(place.name for place in places(COMMITTED)), sep="\n")' \
+	 | LC_ALL=C sort -u -o tests/record_ids.txt - tests/record_ids.txt
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff check .

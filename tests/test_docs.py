@@ -13,6 +13,7 @@ import pytest
 import engram
 from engram.claims.ledger import Index, ledger
 from engram.experiments import find, matching, names
+from engram.records.bundle import MOST_COMMITTED
 from engram.records.files import COMMITTED
 from engram.records.shelf import all_records
 from engram.show.ledger_markdown import markdown
@@ -104,7 +105,7 @@ def test_committed_records_are_whole_and_small() -> None:
         assert not record.stale
         assert "pid" not in json.dumps(record.env)
         assert isinstance(record.rows[-1]["step"], int)
-    assert sum(file.stat().st_size for file in COMMITTED.rglob("*") if file.is_file()) < 10e6
+    assert sum(file.stat().st_size for file in COMMITTED.rglob("*") if file.is_file()) < MOST_COMMITTED
 
 
 def test_nothing_speaks_of_a_machine() -> None:

@@ -58,6 +58,27 @@ def test_a_spec_that_fails_does_not_stop_the_others(tiny: Tiny, home: Path) -> N
         Local(home).run([diverges], lambda spec, row: None).all_records()
 
 
+def test_damage_to_one_run_does_not_stop_the_others(tiny: Tiny, home: Path) -> None:
+    """Neither to one that has ended nor to one that was begun; each failure is told when it happens."""
+    ended, begun, good = specs = [tiny(seed=seed) for seed in range(3)]
+    (Local(home).run([ended], lambda spec, row: None).records[0].folder / "rows.jsonl").write_text("{}\n")
+    (home / run_id(begun)).mkdir()
+    (home / run_id(begun) / "env.json").write_text("{")
+    heard: dict[str, Exception] = {}
+    for asked in (specs, specs[:2]):
+        heard.clear()
+        outcome = Local(home, on_failure=heard.__setitem__).run(asked, lambda spec, row: None)
+        assert set(outcome.failed) == set(heard) == {run_id(ended), run_id(begun)}
+        assert "rows.jsonl" in str(heard[run_id(ended)])
+        assert "env.json" in str(heard[run_id(begun)])
+    assert Record(home / run_id(good)).finished
+
+
+def test_a_run_that_is_alone_takes_the_threads_that_are_set(tiny: Tiny, home: Path) -> None:
+    (record,) = Local(home, threads=1).run([tiny()], lambda spec, row: None).records
+    assert record.env["sittings"][0]["threads"] == 1
+
+
 def kill_workers_of(spec: Spec, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of the first workers that get this Spec is killed when the run has begun."""
     left, give = [times], Worker.give

@@ -1,5 +1,6 @@
 """An experiment: a file that says which Specs to run, under which labels, and what their records claim and show."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -19,6 +20,9 @@ from engram.specs.spec import run_id
 Scale = Literal["smoke", "quick", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 LEAST_SEEDS: dict[Scale, int] = {"smoke": 1, "quick": 5, "paper": 3}
+IN_MINUTES = {"s": 1 / 60, "min": 1.0, "h": 60.0}
+SMOKE_MINUTES, DAYS = 0.1, 2 * 24 * 60.0  # smoke takes seconds everywhere; days are at least two
+TIME = re.compile(r"(quick and paper|quick|paper)\b[^\d;]*?(?:([\d.]+) (s|min|h)\b|days\b)")
 Seeds = Sequence[int]
 Labelled = Mapping[Any, Sequence[Spec]]  # by a word, a number, or a tuple of these; None: a plain list was returned
 Records = Sequence[Record]
@@ -87,6 +91,15 @@ class Experiment:
     def times(self) -> str:
         """What the file says about the time of each scale."""
         return " ".join(getattr(self.module, "TIMES", "not stated").split())
+
+    def minutes(self, scale: Scale) -> float:
+        """What a seed takes on 2 cores, as TIMES says it: "quick 20 s a seed, paper 2 min a seed on 2 cores"."""
+        if scale == "smoke":
+            return SMOKE_MINUTES
+        for scales, number, unit in TIME.findall(self.times):
+            if scale in scales:
+                return float(number) * IN_MINUTES[unit] if number else DAYS
+        raise EngramError(f"{self.name}: TIMES = {self.times!r} does not say what a seed takes at {scale} scale")
 
     @property
     def statements(self) -> dict[str, str]:

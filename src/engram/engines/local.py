@@ -52,11 +52,17 @@ def threads_for(spec: Spec, home: Path, wanted: int) -> int:
 
 @dataclass(frozen=True)
 class Local:
-    """This machine: records are kept in `home`."""
+    """This machine: records are kept in `home`.
+
+    threads      of a run that is alone; None: all. Where it is set, who runs beside whom changes no number
+    on_failure   hears at once of a run that fails, by its id; the outcome names it again
+    """
 
     home: Path
     device: str = "cpu"
     path: str = "auto"
+    threads: int | None = None
+    on_failure: Callable[[str, Exception], None] = lambda id, error: None
 
     def run(self, specs: Sequence[Spec], on_row: OnRow) -> Outcome:
         """Runs each Spec to its end, or reads it if it has ended. `on_row` sees every row once, stored rows too.
@@ -65,11 +71,11 @@ class Local:
         Interrupted; so do SIGTERM and SIGHUP where the command line listens to them.
         """
         asked = {run_id(spec): spec for spec in specs}  # one that occurs twice runs once
-        unfinished = [spec for id, spec in asked.items() if Record(self.home / id).ended is None]
-        in_processes = unfinished if len(unfinished) > 1 and self.device == "cpu" else []
+        unfinished = {id: spec for id, spec in asked.items() if not _is_over(Record(self.home / id))}
+        in_processes = unfinished if len(unfinished) > 1 and self.device == "cpu" else {}
         with keeping(lambda: _kept(self.home, list(asked))), waiting_for_signals() as stopped:
-            failed = _Pool(self, in_processes, on_row, stopped).run() if in_processes else {}
-            here = [spec for spec in asked.values() if spec not in in_processes]
+            failed = _Pool(self, list(in_processes.values()), on_row, stopped).run() if in_processes else {}
+            here = [spec for id, spec in asked.items() if id not in in_processes]
             failed |= self._one_by_one(here, on_row, stopped)
         return Outcome([Record(self.home / id) for id in asked if id not in failed], failed)
 
@@ -78,13 +84,22 @@ class Local:
         failed: dict[str, Exception] = {}
         for spec in specs:
             try:
-                torch.set_num_threads(threads_for(spec, self.home, cores()))
+                torch.set_num_threads(threads_for(spec, self.home, self.threads or cores()))
                 execute(spec, self.home, self.device, lambda row, spec=spec: on_row(spec, row), stopped, self.path)
             except Interrupted:
                 raise
             except Exception as error:
                 failed[run_id(spec)] = error
+                self.on_failure(run_id(spec), error)
         return failed
+
+
+def _is_over(record: Record) -> bool:
+    """Whether there is nothing left to run; of a damaged record reading it will say so, and the others go on."""
+    try:
+        return record.ended is not None
+    except EngramError:
+        return True
 
 
 def _kept(home: Path, ids: Sequence[str]) -> str:
@@ -144,24 +159,33 @@ class _Pool:
                 if isinstance(error, Died) and self._begun[id] < TRIES:
                     self._waiting.append(self._followed[id][0])
                 else:
-                    self.failed[id] = error
+                    self._fail(id, error)
             if not worker.alive():
                 worker.kill()  # closes what it held
         self._workers = [worker for worker in self._workers if worker.alive()]
         return any(worker.busy() for worker in self._workers)
+
+    def _fail(self, id: str, error: Exception) -> None:
+        self.failed[id] = error
+        self.engine.on_failure(id, error)
 
     def _hand_out(self) -> None:
         """The next Specs to idle workers; new workers up to the number of cores."""
         self._any_busy()
         home, idle = self.engine.home, [worker for worker in self._workers if not worker.busy()]
         while self._waiting and (idle or len(self._workers) < cores()):
+            spec = self._waiting.pop(0)
+            try:
+                threads = threads_for(spec, home, 1)
+            except EngramError as error:  # what was begun of it is damaged
+                self._fail(run_id(spec), error)
+                continue
             if not idle:
                 idle.append(Worker(home, self.engine.path))
                 self._workers.append(idle[-1])
-            spec = self._waiting.pop(0)
             self._begun[run_id(spec)] += 1
             self._followed[run_id(spec)] = spec, Follower(home / run_id(spec))
-            idle.pop(0).give(spec, threads_for(spec, home, 1))
+            idle.pop(0).give(spec, threads)
 
     def _tell_new_rows(self) -> None:
         """Every row once; a run that has ended is looked at for the last time."""

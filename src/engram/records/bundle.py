@@ -12,9 +12,11 @@ from engram.errors import EngramError
 from engram.records import files
 from engram.records.files import replace, writing_to
 from engram.records.guard import refuse_links
+from engram.records.places import opened
 from engram.records.record import Record
 from engram.records.sealed import seal
 
+MOST_COMMITTED = 25_000_000  # bytes of all committed records together
 EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in it: the same records make the same file
 
 
@@ -50,14 +52,30 @@ def pack(record: Record, into: Path, weights: bool) -> Path:
 def bundle(records: Iterable[Record], path: Path) -> Path:
     """Writes packed copies of finished records into one zip."""
     with tempfile.TemporaryDirectory() as folder:
-        for record in records:
-            pack(record, Path(folder), weights=False)
-        parts = sorted(file for file in Path(folder).rglob("*") if file.is_file())
-        whole = Path(folder) / "whole.zip"
-        with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
-            for part in parts:
-                name = part.relative_to(folder).as_posix()
-                archive.writestr(zipfile.ZipInfo(name, EPOCH), part.read_bytes(), zipfile.ZIP_DEFLATED)
-        with writing_to(path.parent):
-            replace(path, whole.read_bytes())
+        return _packed(records, Path(folder), path)
+
+
+def add_to_bundle(records: Iterable[Record], path: Path) -> Path:
+    """The same, beside the records that the zip already has: these stay as they are."""
+    with tempfile.TemporaryDirectory() as folder:
+        if path.exists():
+            try:
+                opened(path).root.extractall(folder)
+            except zipfile.BadZipFile as error:
+                raise EngramError(f"{path.name} is damaged ({error}); restore the file") from None
+        return _packed(records, Path(folder), path)
+
+
+def _packed(records: Iterable[Record], folder: Path, path: Path) -> Path:
+    """What lies in the folder, and these records."""
+    for record in records:
+        pack(record, folder, weights=False)
+    parts = sorted(file for file in folder.rglob("*") if file.is_file())
+    whole = folder / "whole.zip"
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part in parts:
+            name = part.relative_to(folder).as_posix()
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), part.read_bytes(), zipfile.ZIP_DEFLATED)
+    with writing_to(path.parent):
+        replace(path, whole.read_bytes())
     return path

@@ -104,6 +104,7 @@ def test_a_version_has_the_forms_of_all_lines_up_to_it(tmp_path: Path, monkeypat
     lines = [
         {"date": "2026-01-01", "file": "a", "forms": {"x": {"quick": "1"}, "y": {"quick": "2"}}},
         {"date": "2026-01-02", "file": "b", "forms": {"x": {"quick": "3", "paper": "4"}}},
+        {"date": "2026-01-03", "file": "b", "forms": {"y": {"quick": "5"}}},
     ]
     (tmp_path / "history").write_text("".join(json.dumps(line) + "\n" for line in lines))
     monkeypatch.setattr(registered, "HISTORY", tmp_path / "history")
@@ -111,7 +112,7 @@ def test_a_version_has_the_forms_of_all_lines_up_to_it(tmp_path: Path, monkeypat
         cached.cache_clear()
     try:
         assert forms_at("a") == {"x": {"quick": "1"}, "y": {"quick": "2"}}
-        assert forms_at("b") == {"x": {"quick": "3", "paper": "4"}, "y": {"quick": "2"}}
+        assert forms_at("b") == {"x": {"quick": "3", "paper": "4"}, "y": {"quick": "5"}}
         assert forms_at("c") == {}
     finally:
         monkeypatch.undo()

@@ -144,14 +144,17 @@ def _read_claim(id: str, claim: dict[str, Any]) -> Sentence:
 
 @cache
 def forms_at(file: str) -> dict[str, dict[str, str]]:
-    """The form of every claim by scale in the version of the file with this digest; none if it was never one."""
+    """The form of every claim by scale in the version of the file with this digest; none if it was never one.
+
+    Where the same file was registered again, because Specs had changed, the later line counts: records of other Specs
+    have other names.
+    """
     forms: dict[str, dict[str, str]] = {}
-    for version in registered.history():
+    last = max((i for i, version in enumerate(registered.history()) if version["file"] == file), default=-1)
+    for version in registered.history()[: last + 1]:
         for id, changed in version["forms"].items():
             forms[id] = forms.get(id, {}) | changed
-        if version["file"] == file:
-            return forms
-    return {}
+    return forms
 
 
 def made_under(record: Record) -> dict[str, dict[str, str]]:

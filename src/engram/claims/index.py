@@ -127,7 +127,7 @@ def refuse_spoiled(ids: Iterable[str], index: Index, again: str) -> None:
 def _wrong(fault: Fault) -> str:
     """The record or bundle and its damage, without the advice that follows."""
     wrong = fault.why.partition("; ")[0].removeprefix(f"record {fault.named}: ")
-    return wrong if fault.named in wrong else f"{fault.named}: {wrong}"
+    return wrong if wrong.partition(" ")[0].endswith(fault.named) else f"{fault.named}: {wrong}"
 
 
 def _removed(fault: Fault) -> str:

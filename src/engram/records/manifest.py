@@ -70,9 +70,8 @@ def write(home: Path) -> tuple[Sums, Sums]:
 
 def faults(home: Path, here: Sequence[Line]) -> list[Fault]:
     """What cannot be believed: records that cannot be read, and all that is not as the manifest of the home says."""
-    unreadable = [
-        Fault(line.today or line.id, line.id, line.why, home, line) for line in here if line.ended and line.why
-    ]
+    broken = [line for line in here if line.ended and line.why]
+    unreadable = [Fault(line.today or line.id, line.id, _unreadable(home, line), home, line) for line in broken]
     try:
         listed = read(home)
     except EngramError as error:
@@ -84,10 +83,16 @@ def faults(home: Path, here: Sequence[Line]) -> list[Fault]:
     return [*unreadable, *lost, *_changed(home, here, listed, {fault.bundle for fault in lost})]
 
 
+def _unreadable(home: Path, line: Line) -> str:
+    """What is committed is restored, and never removed as a run of one's own may be."""
+    why = str(line.why)
+    return f"{why.partition('; ')[0]}; {_restore(home)}" if home == files.COMMITTED else why
+
+
 def _lost(home: Path, here: Sequence[Line], listed: Sums) -> Iterator[Fault]:
     """Records that are listed but not there; where a whole bundle is gone or cannot be opened, it is to blame."""
     there = {_name(line) for line in here if line.ended}
-    broken = {line.id: str(line.why) for line in here if line.id.endswith(".zip")}
+    broken = {line.id: _unreadable(home, line) for line in here if line.id.endswith(".zip")}
     for name in listed:
         bundle, _, id = name.rpartition("/")
         if name in there or id.endswith(".zip"):

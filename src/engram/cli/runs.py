@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from engram.cli.output import answer, confirmed, near, print_table, tell, watched
+from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, tell, watched
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 

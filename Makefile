@@ -1,6 +1,7 @@
 # make birth   sets up .venv and watches an induction head being born
 # make page    builds the page of the lab from web/ (needs node)
 # make test    sets up everything that tests need, and runs them
+# make manifest  lists the digests of all committed records, after some were added
 # make chaos   injects faults into real runs (FAULTS=300 SEED=7; ONLY=13 repeats one of them)
 # make paper   runs every experiment on its registered seeds, behind all other work; after a kill it goes on (paper-state,
 #              paper-pack: what is done and left; adds what is finished to the committed records)
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: birth test chaos paper paper-state paper-pack check setup ledger page page-check
+.PHONY: birth test chaos paper paper-state paper-pack check setup ledger manifest page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
@@ -43,6 +44,9 @@ check: $(VENV)/.dev
 ledger: $(VENV)/.core
 	@$(BIN)/engram ledger --markdown > LEDGER.md
 	@$(BIN)/engram ledger --html docs/ledger.html --committed
+
+manifest: $(VENV)/.core
+	@$(BIN)/engram runs manifest
 
 page: web/node_modules/.done
 	@cd web && npm run -s check && npm run -s build

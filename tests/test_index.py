@@ -141,17 +141,39 @@ def experiment_of(make: Callable[[int], Train]) -> Experiment:
     return Experiment("mine", module, "engram run mine")
 
 
-def test_a_record_that_rots_on_disk_decides_nothing(home: Path, tiny: Tiny) -> None:
-    """The index believes sizes and times; rows that decide are compared with their digest when they are read."""
+def test_a_record_that_rots_on_disk_leaves_its_claims_missing(home: Path, tiny: Tiny) -> None:
+    """The index believes sizes and times; rows that decide are compared with their digest when they are read.
+
+    The seeds that are left do not decide instead: nobody would see that one is gone.
+    """
     records = [execute(tiny(seed=seed), home) for seed in range(3)]
     index = Index.of([home])
     change_rows(records[1].folder)
     (entry,) = ledger([experiment_of(lambda seed: tiny(seed=seed))], index)
-    assert entry.claim is not None
-    assert entry.claim.n == 2
+    assert (entry.claim, entry.verdict) == (None, "missing")
     assert [(broken.record, "does not match the digest" in broken.why) for broken in index.unreadable] == [
         (records[1].id, True)
     ]
+    why = entry.to_json()["why_missing"]
+    assert f"{records[1].id}: rows.jsonl does not match the digest" in why
+    assert f"engram runs rm {records[1].id} and run: engram run mine --scale paper --seeds 3" in why
+    shutil.rmtree(records[1].folder)
+    (entry,) = ledger([experiment_of(lambda seed: tiny(seed=seed))], Index.of([home]))
+    assert entry.claim is not None
+    assert entry.claim.n == 2, "a record that a user has removed is no damage"
+
+
+def test_another_record_of_the_same_spec_takes_the_place_of_a_damaged_one(home: Path, tiny: Tiny) -> None:
+    """Its rows are the same rows; the damage is still named."""
+    record = execute(tiny(), home)
+    bundle([record], home.parent / "shelf" / "same.zip")
+    homes = [home, home.parent / "shelf"]
+    for index in (Index.of(homes), None):
+        change_rows(record.folder)
+        found = index or Index.of(homes)
+        (entry,) = ledger([experiment_of(lambda seed: tiny(seed=seed))], found)
+        assert entry.claim is not None
+        assert [broken.record for broken in found.unreadable] == [record.id]
 
 
 def test_specs_are_built_only_for_seeds_that_have_records(home: Path, tiny: Tiny) -> None:

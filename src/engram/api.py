@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import torch
-
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
 from engram.engines import Engine, OnRow
@@ -25,12 +23,10 @@ from engram.facts.edit import FactEdit, edit
 from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
 from engram.records import Record
-from engram.records.audit import refuse_damaged
-from engram.records.compare import first_mismatch
 from engram.records.files import home, replace, writing_to
 from engram.records.places import named, named_own
-from engram.records.state import NAME, State
-from engram.runner.execute import environment, fresh_rows, path_of, refuse_lost
+from engram.runner.recheck import Extent
+from engram.runner.recheck import recheck as recomputed
 from engram.signals import keeping
 from engram.specs import Spec, Train
 from engram.specs.encode import digest_of
@@ -264,33 +260,9 @@ def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked
     return asked, edit(asked, answer)
 
 
-def recheck(record: Record, steps: int = 20) -> dict[str, Any]:
-    """A record against its digests, with all that it holds, and against a fresh run of its first steps.
-
-    To the byte where versions, machine and threads are those of the record; else to 0.1 %.
-    """
-    if steps < 1:
-        raise EngramError(f"--steps: must be at least 1; got {steps}")
-    refuse_damaged(record)
-    spec, sealed = record.spec, record.ended is not None
-    if isinstance(spec, Train) and not sealed and (record.place / NAME).exists():
-        refuse_lost(record, spec, State.read(record.place).step)
-    compared = min(steps, len(record.table))
-    then = record.env["sittings"][0]
-    torch.set_num_threads(min(then["threads"], cores()))
-    path = "reference" if then["path"] == "reference" else path_of(spec)
-    same = _what_rounds(environment("cpu", path)) == _what_rounds(then)
-    mismatch = first_mismatch(record, islice(fresh_rows(spec, path), compared), to_the_byte=same)
-    how = "to the byte" if same else "to 0.1 % (the versions, machine or threads are not those of the record)"
-    seal = "the digest matches" if sealed else "not finished, so there is no digest"
-    message = f"{seal}; {compared} recomputed rows agree {how}"
-    if mismatch:
-        message = f"differs at step {mismatch.step}, {mismatch.column}: stored {mismatch.stored}, now {mismatch.again}"
-    if not compared:
-        message = "there are no rows to compare"
-    ok = mismatch is None and compared > 0
-    return {"ok": ok, "record": record.id, "compared": compared, "message": f"{record.id}: {message}"}
-
-
-def _what_rounds(env: dict[str, Any]) -> dict[str, Any]:
-    return {name: env.get(name) for name in ("torch", "numpy", "machine", "system", "device", "threads", "path")}
+def recheck(
+    record: Record, steps: int = 20, seconds: float = 20.0, everything: bool = False, pick: int | None = None
+) -> dict[str, Any]:
+    """A record against its digests, and against rows that are computed again: how many, engram.runner.recheck says."""
+    chosen = {} if pick is None else {"pick": pick}
+    return recomputed(record, Extent(steps, seconds, everything, **chosen), cores())

@@ -5,19 +5,14 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from engram.claims import Claim, Measure, Runs, Scale
 from engram.claims.experiment import Experiment, known_scale, unique
+from engram.claims.index import Index, Spoiled, refuse_spoiled
 from engram.claims.ranges import tested_range
 from engram.claims.registration import FRESH, Sentence, Status, made_under, registration
 from engram.claims.seeds import seeds_in_words
-from engram.errors import EngramError
-from engram.records import Record
-from engram.records.index import Line, lines
-from engram.records.places import Unreadable
 from engram.specs import Spec
 from engram.specs.encode import digest_of
 from engram.specs.spec import run_id
@@ -63,6 +58,7 @@ class Entry:
     seeds: tuple[int, ...] = ()
     range: str = ""  # of sizes within which it was tested
     unregistered: str | None = "it has no record"  # why it does not stand as it was registered
+    why_missing: str | None = None  # damage to the records that would decide; None where nothing has been run yet
 
     @property
     def verdict(self) -> str:
@@ -122,6 +118,7 @@ class Entry:
             "diverged": list(self.diverged),
             "settings": self.settings,
             "measures": [_measure_json(measure) for measure in self.claim.measures] if self.claim else [],
+            "why_missing": self.why_missing,
             "why": self.experiment.explanations.get(self.id) if self.verdict == "disagrees" else None,
             "command": self.command,
         }
@@ -155,62 +152,6 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
 def _finite(value: float) -> float | None:
     """JSON has no infinity: an open side of an interval is null. No digit is lost: verdicts can be redone."""
     return float(value) if math.isfinite(value) else None
-
-
-@dataclass(frozen=True)
-class Found:
-    """An ended record and what the index says about it."""
-
-    line: Line
-    home: Path
-
-    @cached_property
-    def record(self) -> Record:
-        return Record(self.line.place(self.home))
-
-    @property
-    def stale(self) -> bool:
-        return self.line.state == "stale"
-
-    @property
-    def finished(self) -> bool:
-        return self.line.end == "finished"
-
-
-class Index:
-    """Ended records by the identity that their Spec has today, and those that cannot be read.
-
-    Earlier homes win; fresh records win over stale ones. Rows are read, and compared with their digest, only of
-    records that decide something.
-    """
-
-    def __init__(self, found: Iterable[Found], unreadable: Iterable[Unreadable] = ()):
-        self.found: dict[str, Found] = {}
-        self.unreadable = list(unreadable)
-        self.seeds: dict[str, set[int]] = {}  # by the identity without the seed
-        for one in found:
-            self._take(one)
-
-    @classmethod
-    def of(cls, homes: Sequence[Path]) -> "Index":
-        ended = [Found(line, home) for home in homes for line in lines(home) if line.ended]
-        readable = (one for one in ended if one.line.why is None and one.line.today)
-        return cls(readable, (Unreadable(one.line.id, one.line.why) for one in ended if one.line.why))
-
-    def _take(self, one: Found) -> None:
-        id = str(one.line.today)
-        if id not in self.found or (self.found[id].stale and not one.stale):
-            self.found[id] = one
-            self.seeds.setdefault(one.line.seedless, set()).add(one.line.seed)
-
-    def drop(self, id: str, why: str) -> None:
-        """A record that turned out to be damaged when it was read."""
-        line = self.found.pop(id).line
-        self.seeds[line.seedless].discard(line.seed)
-        self.unreadable.append(Unreadable(line.id, why))
-
-    def all_seeds(self) -> set[int]:
-        return {seed for seeds in self.seeds.values() for seed in seeds}
 
 
 def entries_of(
@@ -256,7 +197,10 @@ def ledger(experiments: Iterable[Experiment], index: Index) -> list[Entry]:
 
 
 def _decided(experiment: Experiment, index: Index) -> list[Entry]:
-    best = best_runs(experiment, index)
+    try:
+        best = best_runs(experiment, index)
+    except Spoiled as why:
+        return [Entry(id, text, experiment, why_missing=str(why)) for id, text in experiment.statements.items()]
     if best is None:
         return [Entry(id, text, experiment) for id, text in experiment.statements.items()]
     return entries_of(experiment, *best)
@@ -277,8 +221,7 @@ def best_runs(experiment: Experiment, index: Index) -> tuple[Runs, list[int]] | 
     scale = (fixed or enough or some)[0]
     labelled = experiment.labelled(scale, whole[scale])
     ids = [run_id(spec) for spec in unique(labelled)]
-    if not _all_intact(ids, index):
-        return best_runs(experiment, index)
+    refuse_spoiled(ids, index, f"{experiment.command} --scale {scale} --seeds {seeds_in_words(whole[scale])}")
     runs = Runs.of(labelled, {id: index.found[id].record for id in ids}, scale, whole[scale])
     return runs, [seed for seed, finished in seeds[scale].items() if not finished]
 
@@ -289,18 +232,6 @@ def _deciding(experiment: Experiment, scale: Scale, ended: dict[int, bool]) -> d
     if fixed and set(fixed) <= set(ended):
         return {seed: ended[seed] for seed in fixed}
     return {seed: finished for seed, finished in ended.items() if seed < FRESH}
-
-
-def _all_intact(ids: Iterable[str], index: Index) -> bool:
-    """Reads what will decide; a record that does not match its digest leaves the index."""
-    whole = True
-    for id in ids:
-        try:
-            _ = index.found[id].record.ended
-        except EngramError as error:
-            index.drop(id, str(error))
-            whole = False
-    return whole
 
 
 def missing_specs(experiments: Iterable[Experiment], scale: str, index: Index) -> list[Spec]:
@@ -317,8 +248,8 @@ def _ended_seeds(experiment: Experiment, scale: Scale, index: Index) -> dict[int
     known, ended = index.found, {}
     for seed in sorted(_possible_seeds(experiment, scale, index)):
         ids = {run_id(spec) for spec in experiment.specs(scale, [seed])}
-        if ids <= set(known):
-            ended[seed] = all(known[id].finished for id in ids)
+        if all(id in known or id in index.faults for id in ids):  # what is damaged would count if it were whole
+            ended[seed] = all(known[id].finished for id in ids if id in known)
     return ended
 
 
@@ -329,7 +260,7 @@ def _possible_seeds(experiment: Experiment, scale: Scale, index: Index) -> set[i
     """
     one, other = ({_seedless(s) for s in experiment.specs(scale, [seed]) if s.seed == seed} for seed in (1, 2))
     required = [index.seeds.get(identity, set()) for identity in one & other]
-    return set.intersection(*required) if required else index.all_seeds()
+    return (set.intersection(*required) if required else index.all_seeds()) | index.faulty_seeds()
 
 
 def _seedless(spec: Spec) -> str:

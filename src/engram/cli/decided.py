@@ -35,14 +35,15 @@ def decided(words: Words, homes: Sequence[Path], reread: bool = False) -> Decide
 
 
 def _key(homes: Sequence[Path], reread: bool) -> str:
-    """Changes with every record that has ended, and with the registration."""
+    """Changes with every record that has ended, with the registration, and with what manifests list."""
+    from engram.records import manifest
     from engram.records.files import sha256
     from engram.records.index import lines
     from engram.registered import history, in_force
 
     found = [(i, line) for i, home in enumerate(homes) for line in lines(home, reread)]
     ended = [(i, line.id, line.bundle, line.stamp) for i, line in found if line.ended]
-    return sha256(repr([in_force(), len(history()), ended]).encode())
+    return sha256(repr([in_force(), len(history()), [manifest.stamp(home) for home in homes], ended]).encode())
 
 
 def _names(ids: dict[str, list[str]], words: Words) -> set[str]:
@@ -63,6 +64,7 @@ def _decide(words: Words, homes: Sequence[Path], key: str, known: dict[str, Any]
     index, before = Index.of(homes), known.get("claims", {})
     new = sorted(_names(ids, words) - set(before))
     claims = before | {name: [e.to_json() for e in ledger([experiments.find(name)], index)] for name in new}
-    unreadable = [{"record": broken.record, "why": broken.why} for broken in index.unreadable]
+    told = [{"record": broken.record, "why": broken.why} for broken in index.unreadable]
+    unreadable = told + [one for one in known.get("unreadable", []) if one not in told]
     in_order = {name: claims[name] for name in ids if name in claims}
     return {"key": key, "ids": ids, "claims": in_order, "unreadable": unreadable}

@@ -146,7 +146,7 @@ def replay(run: str, *, check: bool = False, trust: bool = False, json: bool = F
     ask_trust(record, trust)
     events = [{"step": event.step, "what": event.sentence} for event in record.train.events]
     rows = len(record.table)
-    result = recheck(record, rows) if check and rows else None
+    result = recheck(record, everything=True) if check and rows else None
     if json:
         answer({"run": record.id, "events": events} | ({} if result is None else {"check": result}))
     else:

@@ -13,6 +13,8 @@ MOST_UNREADABLE = 10  # are listed one by one
 def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = False) -> int:
     """Run what is missing and print the ledger. Exit code 1 if a verdict differs from the committed ledger.
 
+    The same where a committed record is damaged or lost, or where damage leaves a claim without a verdict.
+
     Parameters
     ----------
     anew
@@ -27,13 +29,15 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
     failed = _run_missing(missing, f"{' '.join(names) or 'all'}, {scale} scale") if missing else None
     now = decided(names, homes)
     _print_ledger(now, json)
-    committed = {claim["id"]: claim["verdict"] for claim in decided(names, [COMMITTED]).claims}
-    changed = [c["id"] for c in now.claims if committed[c["id"]] not in ("missing", c["verdict"])]
+    committed = decided(names, [COMMITTED])
+    verdicts = {claim["id"]: claim["verdict"] for claim in committed.claims}
+    changed = [c["id"] for c in now.claims if verdicts[c["id"]] not in ("missing", c["verdict"])]
     if changed:
         say(f"differs from the committed ledger: {', '.join(changed)}")
     if failed:
         raise failed
-    return 1 if changed else 0
+    spoiled = committed.unreadable or any(claim["why_missing"] for claim in now.claims)
+    return 1 if changed or spoiled else 0
 
 
 def _run_missing(specs: list[Any], what: str) -> EngramError | None:
@@ -110,10 +114,14 @@ def _print_ledger(now: Decided, json: bool) -> None:
 
 
 def _report_unreadable(now: Decided) -> None:
-    """Say how many records decide nothing because they cannot be read, which ones, and why."""
+    """Say how many records decide nothing because they cannot be read or believed, which ones, why, and what for."""
     if now.unreadable:
         n = len(now.unreadable)
-        say(f"{n} record{'s' * (n > 1)} cannot be read and decide{'s' * (n == 1)} nothing:")
+        are = "records or bundles are" if n > 1 else "record or bundle is"
+        say(f"DAMAGE: {n} {are} damaged, lost or not in the manifest, and decide{'s' * (n == 1)} nothing:")
         say(*(f"  {broken['record']}: {broken['why']}" for broken in now.unreadable[:MOST_UNREADABLE]))
         if n > MOST_UNREADABLE:
             say(f"  and {n - MOST_UNREADABLE} more; --json names all of them")
+    lost = [claim["id"] for claim in now.claims if claim["why_missing"]]
+    if lost:
+        say(f"claims that are missing for it: {', '.join(lost)}")

@@ -1,10 +1,11 @@
-"""`engram runs`: list, show, compare, remove, resume, check, pack."""
+"""`engram runs`: list, show, compare, remove, resume, check, pack, list digests."""
 
 from pathlib import Path
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from engram.cli.output import answer, confirmed, near, print_table, tell, watched
+from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, tell, watched
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
@@ -92,11 +93,28 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
 
 
 @runs.command
-def check(record: str, *, steps: int = 20, trust: bool = False, json: bool = False) -> int:
-    """Verify a record: every file in it, and its first steps against a fresh run. Exit code 1 if they differ.
+def check(
+    record: str,
+    *,
+    steps: int = 20,
+    seconds: float = 20.0,
+    everything: Annotated[bool, Parameter(name="--all")] = False,
+    pick: WholeNumber | None = None,
+    trust: bool = False,
+    json: bool = False,
+) -> int:
+    """Verify a record: every file in it, and its rows against rows that are computed again. Exit code 1 if they differ.
 
     Parameters
     ----------
+    steps
+        Rows from the beginning that are recomputed in any case.
+    seconds
+        Time for more: random stretches from stored states, or a longer beginning where the record has no states.
+    everything
+        Recompute every row, however long it takes.
+    pick
+        Draw the same stretches again: the number that an earlier check printed.
     trust
         Let code that the record carries run on this machine, now and in future.
     """
@@ -104,7 +122,7 @@ def check(record: str, *, steps: int = 20, trust: bool = False, json: bool = Fal
 
     found = load(record)
     ask_trust(found, trust)
-    result = recheck(found, steps)
+    result = recheck(found, steps, seconds, everything, pick)
     answer(result) if json else tell(result["message"])
     return 0 if result["ok"] else 1
 
@@ -129,6 +147,29 @@ def bundle(
         )
     target = bundled([record for record in records if record], into.resolve() / f"{name}-{scale}.zip")
     answer({"packed": str(target), "runs": len(records)}) if json else tell(f"packed  {near(target)}")
+
+
+@runs.command
+def manifest(folder: Path | None = None, *, json: bool = False) -> None:
+    """List the digests of all records of a folder in its file MANIFEST; without a folder, of the committed records.
+
+    The ledger then believes no record of that folder but those listed.
+    """
+    from engram.records.files import COMMITTED
+    from engram.records.manifest import NAME, write
+
+    home = COMMITTED if folder is None else folder.resolve()
+    before, now = write(home)
+    told = {
+        "added": sorted(now.keys() - before.keys()),
+        "removed": sorted(before.keys() - now.keys()),
+        "changed": sorted(name for name in now.keys() & before.keys() if now[name] != before[name]),
+    }
+    if json:
+        answer({"manifest": str(home / NAME), "listed": len(now)} | told)
+        return
+    tell(*(f"{what} {name}" for what, names in told.items() if before for name in names))
+    tell(f"manifest  {near(home / NAME)}, {len(now)} lines")
 
 
 @runs.command

@@ -1,8 +1,7 @@
-"""Two records side by side, and a record against a fresh run of its beginning."""
+"""Two records side by side, and a row of a record beside the same row computed again."""
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,21 +37,30 @@ def _last(record: Kept, name: str) -> float | None:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first place where a fresh run differs from the record."""
+    """Where rows that were computed again differ from the record; a row that only one of them has is the column row."""
 
     step: int
     column: str
     stored: Any
     again: Any
 
+    @property
+    def sentence(self) -> str:
+        if self.column == "row":
+            one, other = ("the record", "a fresh run") if self.stored else ("a fresh run", "the record")
+            return f"differs at step {self.step}: {one} has a row there and {other} has none"
+        return f"differs at step {self.step}, {self.column}: stored {self.stored}, now {self.again}"
 
-def first_mismatch(record: Kept, again: Iterable[Row], to_the_byte: bool) -> Mismatch | None:
-    for stored, row in zip(record.rows, again, strict=False):
-        fresh = json.loads(files.line_of(row))
-        for column in dict.fromkeys([*stored, *fresh]):
-            old, new = stored.get(column), fresh.get(column)
-            if old != new and (to_the_byte or not _close(column, old, new)):
-                return Mismatch(fresh["step"], column, old, new)
+
+def mismatch(step: int, stored: Row | None, again: Row | None, to_the_byte: bool) -> Mismatch | None:
+    """The first column in which a stored row is not what was computed again; None for a row says that there is none."""
+    if stored is None or again is None:
+        return None if stored is again else Mismatch(step, "row", stored is not None, again is not None)
+    fresh = json.loads(files.line_of(again))
+    for column in dict.fromkeys([*stored, *fresh]):
+        old, new = stored.get(column), fresh.get(column)
+        if old != new and (to_the_byte or not _close(column, old, new)):
+            return Mismatch(step, column, old, new)
     return None
 
 

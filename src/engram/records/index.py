@@ -54,6 +54,7 @@ class Line:
     today: str | None = None
     seedless: str = ""
     stamp: str = ""  # changes with its files
+    sealed: str = ""  # the SHA-256 of its digest.json
 
     def place(self, home: Path) -> Place:
         return home / self.id if self.bundle is None else opened(home / self.bundle) / self.id
@@ -125,7 +126,9 @@ def line_of(kept: Kept) -> Line:
         end = kept.ended
         line = _described(kept) if kept.is_plain else _described_from_json(kept)
         state = line.state if end is None or line.state == "stale" else "finished" if kept.finished else "diverged"
-        return replace(line, rows=_count_rows(kept), state=state, ended=ended, end=end and str(end["end"]))
+        sealed = files.sha256(files.read(kept.place, "digest.json")) if ended else ""
+        ends = {"ended": ended, "end": end and str(end["end"]), "sealed": sealed}
+        return replace(line, rows=_count_rows(kept), state=state, **ends)
     except EngramError as error:
         wrong = str(error).partition("; ")[0].partition(": ")[2] or "broken"
         return Line(kept.id, wrong, why=str(error), ended=ended)

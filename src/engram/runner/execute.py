@@ -157,9 +157,9 @@ def search_rows(spec: Search, path: str, known: Sequence[Row] = (), stop: Stop =
             fix = f"remove the run (engram runs rm {run_id(spec)}) and run it again"
             raise EngramError(f"run {run_id(spec)}: row {step} answers another question; {fix}")
         if len(rows) < spec.votes:  # all votes of a size again: how many share a product can change a digit
-            for vote, outcome in list(enumerate(_outcomes(spec, n, path, stop)))[len(rows) :]:
-                rows.append({"step": step + vote, "n": n, "vote": vote} | outcome)
-                yield rows[-1]
+            for row in tried(spec, step, n, path, stop)[len(rows) :]:
+                rows.append(row)
+                yield row
         step += spec.votes
         try:
             n = asking.send(spec.passed([row["accuracy"] for row in rows]) != spec.rises)
@@ -167,9 +167,10 @@ def search_rows(spec: Search, path: str, known: Sequence[Row] = (), stop: Stop =
             return
 
 
-def _outcomes(spec: Search, n: int, path: str, stop: Stop) -> list[dict[str, float]]:
-    """Every vote has its own codebook; the first is that of the seed."""
-    return spec.kind.trial(spec, n, [spec.seed + (vote << 32) for vote in range(spec.votes)], path, stop)
+def tried(spec: Search, step: int, n: int, path: str, stop: Stop = lambda: False) -> list[Row]:
+    """The rows of all votes at one size. Every vote has its own codebook; the first is that of the seed."""
+    outcomes = spec.kind.trial(spec, n, [spec.seed + (vote << 32) for vote in range(spec.votes)], path, stop)
+    return [{"step": step + vote, "n": n, "vote": vote} | outcome for vote, outcome in enumerate(outcomes)]
 
 
 def environment(device: str, path: str) -> dict[str, Any]:

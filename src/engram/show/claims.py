@@ -44,7 +44,8 @@ def remarks(claim: dict[str, Any]) -> list[str]:
     verdict, whole = claim["verdict"], all(part["verdict"] == "agrees" for part in claim["measures"])
     settings = ", ".join(f"{name}={value}" for name, value in claim["settings"].items())
     said = {
-        "No record decides this claim yet.": verdict == "missing",
+        "No record decides this claim yet.": verdict == "missing" and not claim["why_missing"],
+        f"The records that decide this claim are damaged or lost. {claim['why_missing']}": claim["why_missing"],
         f"The record is stale: the code has changed since it was made. Its verdict was: {verdict}.": claim["stale"],
         f"Seeds that diverged: {', '.join(map(str, claim['diverged']))}.": claim["diverged"],
         "Fewer seeds than this scale requires.": verdict == "inconclusive" and whole and not claim["diverged"],

@@ -101,7 +101,7 @@ def _meta(claim: dict[str, Any]) -> str:
     """Scale, seeds and how many measures, in a line."""
     parts = claim["measures"]
     if not parts:
-        return "no record"
+        return "records damaged or lost" if claim["why_missing"] else "no record"
     counts = tally([part | {"stale": False} for part in parts])
     split = f" ({_counted(counts)})" if len(parts) > max(counts.values()) else ""
     then = f" · verdict then: {claim['verdict']}" if claim["stale"] else ""
@@ -148,7 +148,7 @@ def _verdict(name: str) -> str:
 def _foot(records: str, command: str) -> str:
     return (
         f"<footer>Made from {escape(records)} by <code>{escape(command)}</code>, which runs nothing. A claim without a "
-        "record is missing; one whose record was made by earlier code is stale.</footer>\n"
+        "record that can be believed is missing; one whose record was made by earlier code is stale.</footer>\n"
     )
 
 

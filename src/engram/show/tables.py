@@ -28,6 +28,8 @@ def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
             printable(origin),
         )
         console.print(head, Text(f"  {printable(claim['statement'])}", "dim"), sep="\n")
+        if claim["why_missing"]:
+            console.print(Text(f"  ! {printable(claim['why_missing'])}", "red"), soft_wrap=True)
         for part in claim["measures"]:
             predicted, measured, interval, n = in_words(part)
             counted = "" if part["counts"] == "seeds" else f"  n = {n}"

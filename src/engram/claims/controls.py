@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from engram.claims.claim import Claim
@@ -28,11 +29,11 @@ Controls = Mapping[str, Sequence[Control]]  # by the id of a claim
 
 
 @dataclass(frozen=True)
-class Tested:
+class Tried:
     """A claim on its data and on its planted alternatives."""
 
     experiment: str
-    runs_scale: str
+    scale: str
     on_data: Claim
     on_controls: tuple[tuple[Control, Claim], ...]
 
@@ -52,7 +53,7 @@ class Tested:
         return {
             "id": self.on_data.id,
             "experiment": self.experiment,
-            "scale": self.runs_scale,
+            "scale": self.scale,
             "verdict": self.on_data.verdict,
             "controls": [_control_json(control, claim) for control, claim in self.on_controls],
             "vacuous": self.vacuous,
@@ -61,18 +62,28 @@ class Tested:
 
 
 def _control_json(control: Control, claim: Claim) -> dict[str, Any]:
-    measures = [{"name": m.name, "measured": m.measured, "verdict": m.verdict} for m in claim.measures]
+    measures = [{"name": m.name, "measured": _finite(m.measured), "verdict": m.verdict} for m in claim.measures]
     return {"what": control.what, "verdict": claim.verdict, "measures": measures}
 
 
-def put_to_the_test(experiment: Experiment, runs: Runs, controls: Controls) -> list[Tested]:
-    """Every claim of an experiment beside its controls; a claim without one is an error."""
-    found = experiment.claims(runs)
+def _finite(value: float) -> float | None:
+    """JSON has no NaN: what an alternative leaves without a number is null."""
+    return float(value) if isfinite(value) else None
+
+
+def put_to_the_test(
+    experiment: Experiment, runs: Runs, controls: Controls, wanted: tuple[str, ...] = ()
+) -> list[Tried]:
+    """Claims of an experiment, those that begin with one of the words, or all, beside their controls.
+
+    A claim without a control is an error.
+    """
+    found = [claim for claim in experiment.claims(runs) if claim.id.startswith(wanted or "")]
     bare = [claim.id for claim in found if not controls.get(claim.id)]
     if bare:
         raise EngramError(f"{experiment.name}: no control for {', '.join(bare)}; name one in CONTROLS of its file")
     return [
-        Tested(
+        Tried(
             experiment.name,
             runs.scale,
             claim,

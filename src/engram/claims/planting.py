@@ -46,7 +46,9 @@ def changed(*changes: Change, only: Callable[[Any], bool] = lambda label: True) 
     """Every record under the labels that `only` admits, changed; the other records stay."""
 
     def plant(runs: Runs) -> Runs:
-        return Runs({label: [_all(changes, r) if only(label) else r for r in rs] for label, rs in runs.items()}, runs.scale)
+        return Runs(
+            {label: [_all(changes, r) if only(label) else r for r in rs] for label, rs in runs.items()}, runs.scale
+        )
 
     return plant
 
@@ -92,7 +94,7 @@ def shuffled(*pairs: tuple[Any, Any]) -> Plant:
 
 
 def alike(*sources: Any, only: Callable[[Any], bool]) -> Plant:
-    """All these labels hold the records of one of them, each in another order of seeds: the label makes no difference."""
+    """These labels hold the records of one of them, each in another order of seeds: the label makes no difference."""
 
     def plant(runs: Runs) -> Runs:
         labels = [label for label in runs if only(label)]
@@ -108,7 +110,9 @@ def grafted(labels: Mapping[Any, Any], *names: str) -> Plant:
 
     def plant(runs: Runs) -> Runs:
         pairs = {label: zip(runs[label], runs[other], strict=True) for label, other in labels.items()}
-        return Runs({**runs, **{label: [_graft(a, b, names) for a, b in same] for label, same in pairs.items()}}, runs.scale)
+        return Runs(
+            {**runs, **{label: [_graft(a, b, names) for a, b in same] for label, same in pairs.items()}}, runs.scale
+        )
 
     return plant
 
@@ -116,7 +120,10 @@ def grafted(labels: Mapping[Any, Any], *names: str) -> Plant:
 def _graft(record: Record, other: Record, names: tuple[str, ...]) -> Record:
     """Row by row; beyond the end of the other record its last row is repeated."""
     rows = [other.rows[min(i, len(other.rows) - 1)] for i in range(len(record.rows))]
-    taken = [{name: row[name] for name in names or row if name in row and name in own} for own, row in zip(record.rows, rows, strict=True)]
+    taken = [
+        {name: row[name] for name in names or row if name in row and name in own}
+        for own, row in zip(record.rows, rows, strict=True)
+    ]
     return with_rows(record, [{**own, **row} for own, row in zip(record.rows, taken, strict=True)])
 
 
@@ -147,7 +154,9 @@ def held(*names: str, begin: float = 0.0, end: float | None = None) -> Change:
     def change(record: Record) -> Record:
         steps = len(record.rows) - 1
         chosen = [name for name in names or record.columns if name != "step"]
-        repeated = {name: cycle(_between(record, name, begin * steps, None if end is None else end * steps)) for name in chosen}
+        repeated = {
+            name: cycle(_between(record, name, begin * steps, None if end is None else end * steps)) for name in chosen
+        }
         late = 0 if end is None else end * steps
         return with_rows(record, [_repeat(row, repeated) if i > late else row for i, row in enumerate(record.rows)])
 
@@ -193,15 +202,22 @@ def drawn(noise: Callable[[np.random.Generator], float], *names: str) -> Change:
     return rewritten(draw)
 
 
-def resized(factor: Callable[[Record], float], whole: bool = False) -> Change:
-    """A Search that turns at other sizes, the same factor for all of a record: another law of capacity, noise kept."""
+def resized(factor: Callable[[Record], float]) -> Change:
+    """A Search that turns at other sizes, by one factor for all of a record: another law of capacity, noise kept."""
 
     def change(record: Record) -> Record:
-        by = factor(record)
-        sizes = {row["n"]: round(by * row["n"]) if whole else by * row["n"] for row in record.rows}
+        sizes = _whole_sizes({row["n"] for row in record.rows}, factor(record))
         return with_rows(record, [{**row, "n": sizes[row["n"]]} for row in record.rows])
 
     return change
+
+
+def _whole_sizes(sizes: set[int], factor: float) -> dict[int, int]:
+    """Whole numbers as in a real Search; two sizes never become one."""
+    found: dict[int, int] = {}
+    for n in sorted(sizes):
+        found[n] = max(round(factor * n), max(found.values(), default=1) + 1)
+    return found
 
 
 def anew(draws: int | None = None, **sizes: Any) -> Change:
@@ -223,7 +239,8 @@ def exchanged(parts: Mapping[str, Wrong]) -> Iterator[None]:
     """While this lasts, parts of the code, by their dotted names, are what `Wrong` makes of them."""
     with ExitStack() as stack:
         for name, wrong in parts.items():
-            stack.enter_context(_replaced(*name.rsplit(".", 1), wrong))
+            module, _, part = name.rpartition(".")
+            stack.enter_context(_replaced(module, part, wrong))
         yield
 
 

@@ -1,4 +1,4 @@
-"""Controls of "Birth of a Transformer": labels without meaning, memories that are not learned, an order turned around."""
+"""Controls of "Birth of a Transformer": labels without meaning, memories not learned, an order turned around."""
 
 from math import exp
 from types import SimpleNamespace
@@ -8,9 +8,20 @@ import numpy as np
 
 from engram.claims.controls import Control, Controls
 from engram.claims.planting import (
-    alike, anew, changed, columns, drawn, exchanged_columns, grafted, held, multiplied, rewritten, swapped, together,
+    alike,
+    anew,
+    changed,
+    columns,
+    drawn,
+    exchanged_columns,
+    grafted,
+    held,
+    multiplied,
+    rewritten,
+    swapped,
+    together,
     with_rows,
-)  # fmt: skip
+)
 from engram.records import Record
 from engram.records.files import Row
 from engram.values import generator
@@ -42,7 +53,9 @@ def _at_the_pace_of_the_head(record: Record) -> Record:
     own, other = record.curve("loss.global")[1], record.curve("loss.in_context")[1]
     share = (other - other.min()) / (other[0] - other.min())
     paced = own.min() + (own[0] - own.min()) * share
-    return with_rows(record, [{**row, "loss.global": value} for row, value in zip(record.rows, paced.tolist(), strict=True)])
+    return with_rows(
+        record, [{**row, "loss.global": value} for row, value in zip(record.rows, paced.tolist(), strict=True)]
+    )
 
 
 def _other_text(right: Any) -> Any:
@@ -63,7 +76,9 @@ def _floor_of_the_text(record: Record, row: Row) -> Row:
 
 
 def _nearly_as_uneven(record: Record, row: Row) -> Row:
-    return {"diagonal.W_O2.variation": row["diagonal.W_K2.variation"] - 0.05} if "diagonal.W_K2.variation" in row else {}
+    return (
+        {"diagonal.W_O2.variation": row["diagonal.W_K2.variation"] - 0.05} if "diagonal.W_K2.variation" in row else {}
+    )
 
 
 def _tuned(label: Any) -> bool:
@@ -108,18 +123,26 @@ CONTROLS: Controls = {
         ),
     ),
     "birth.global-before-in-context": (
-        Control("global statistics are learned at the pace of the head", changed(_at_the_pace_of_the_head, only=_is_data)),
+        Control(
+            "global statistics are learned at the pace of the head", changed(_at_the_pace_of_the_head, only=_is_data)
+        ),
     ),
     "birth.data-slows": (SAME_DATA,),
     "birth.random-slows-at-equal-rarity": (SAME_DATA,),
     "birth.fewer-fixed-slows": (SAME_DATA,),
     "birth.competition": (
-        Control("both stay where they are at 30–50 % of the steps", changed(held(OUTPUT, "kl.W_F", begin=0.3, end=0.5))),
+        Control(
+            "both stay where they are at 30–50 % of the steps", changed(held(OUTPUT, "kl.W_F", begin=0.3, end=0.5))
+        ),
     ),
     "birth.preference": (
         Control(
             "the model prefers the bigram where it preferred the head",
-            changed(exchanged_columns(*((f"preference.{p}.follows", f"preference.{p}.bigram") for p in ("unlikely", "likely")))),
+            changed(
+                exchanged_columns(
+                    *((f"preference.{p}.follows", f"preference.{p}.bigram") for p in ("unlikely", "likely"))
+                )
+            ),
         ),
     ),
     "birth.slow-output-memory": (
@@ -131,20 +154,28 @@ CONTROLS: Controls = {
     ),
     "birth.slow-key-memory": (
         SAME_DATA,
-        Control("the key memories slow down as W_O2 does", changed(columns({SECOND: OUTPUT, EARLY: OUTPUT}), only=_is_data)),
         Control(
-            "with K=5 random triggers do not slow down W_K1 at all",
+            "the key memories slow down as W_O2 does", changed(columns({SECOND: OUTPUT, EARLY: OUTPUT}), only=_is_data)
+        ),
+        Control(
+            "W_K1 is not slowed down by random triggers, K=5",
             grafted({"K=5 random": "K=5 fixed, ranks 1–5"}, EARLY),
         ),
     ),
     "birth.diversity-fills-memories": (
-        Control("both laws of outputs fill the memories alike", alike("uniform", only=lambda label: label in BOTH_LAWS)),
+        Control(
+            "both laws of outputs fill the memories alike", alike("uniform", only=lambda label: label in BOTH_LAWS)
+        ),
         Control("W_K1 differs as W_K2 does", changed(columns({EARLY: SECOND}))),
     ),
     "birth.memory-diagonals": (
         Control("strength does not depend on frequency or position", changed(NULL_CORRELATIONS)),
-        Control("W_O2 is as uneven as W_K2, and W_K2 as even", changed(exchanged_columns((EVEN, f"diagonal.W_K2{UNEVEN}")))),
-        Control("W_O2 is as uneven as W_K1, and W_K1 as even", changed(exchanged_columns((EVEN, f"diagonal.W_K1{UNEVEN}")))),
+        Control(
+            "W_O2 is as uneven as W_K2, and W_K2 as even", changed(exchanged_columns((EVEN, f"diagonal.W_K2{UNEVEN}")))
+        ),
+        Control(
+            "W_O2 is as uneven as W_K1, and W_K1 as even", changed(exchanged_columns((EVEN, f"diagonal.W_K1{UNEVEN}")))
+        ),
         Control("W_O2 is nearly as uneven as W_K2", changed(rewritten(_nearly_as_uneven))),
     ),
     "birth.dimension": (

@@ -9,8 +9,17 @@ import numpy as np
 from engram.claims.controls import Control, Controls
 from engram.claims.experiment import Runs
 from engram.claims.planting import (
-    Change, anew, changed, exchanged_columns, held, instead, multiplied, resized, rewritten, with_rows,
-)  # fmt: skip
+    Change,
+    anew,
+    changed,
+    exchanged_columns,
+    held,
+    instead,
+    multiplied,
+    resized,
+    rewritten,
+    with_rows,
+)
 from engram.experiments.facts.trade_off import FEW, HEADS, UNITS
 from engram.records import Record
 from engram.records.files import Row
@@ -22,7 +31,7 @@ ANSWERS, RELATION = 32, 8  # of the linear and the softmax head: all answers, an
 
 def _all_pairs_count(runs: Runs) -> Runs:
     """A subset costs what its table of twice as many pairs would: half of the facts are stored."""
-    return changed(resized(lambda record: 0.5 / 0.8, whole=True), only=lambda label: label[0] == "subset")(runs)
+    return changed(resized(lambda record: 0.5 / 0.8), only=lambda label: label[0] == "subset")(runs)
 
 
 def _other_heads(runs: Runs) -> Runs:
@@ -38,7 +47,14 @@ def _rescued(runs: Runs) -> Runs:
 
 def _shuffled_answers(record: Record, row: Row) -> Row:
     """Every answer scores as all 128 do in the mean: 1 of them lies in both sets, 22 in one."""
-    return {f"score.{count}": (1 * row["score.2"] + 22 * row["score.1"] + 105 * row["score.0"]) / 128 for count in (2, 1, 0)} if "score.2" in row else {}
+    return (
+        {
+            f"score.{count}": (1 * row["score.2"] + 22 * row["score.1"] + 105 * row["score.0"]) / 128
+            for count in (2, 1, 0)
+        }
+        if "score.2" in row
+        else {}
+    )
 
 
 def _two_rates(right: Callable[..., Head]) -> Callable[..., Head]:
@@ -81,7 +97,7 @@ CONTROLS: Controls = {
     "facts.linear-in-parameters": (
         Control(
             "facts grow like the root of the parameters",
-            changed(resized(lambda record: 8 * (record.store.parameters / 500) ** -0.25, whole=True)),
+            changed(resized(lambda record: 8 * (record.store.parameters / 500) ** -0.25)),
         ),
     ),
     "facts.attention-construction": (
@@ -90,7 +106,9 @@ CONTROLS: Controls = {
     ),
     "facts.mlp-construction": (Control("512 units instead of 8192", instead({("MLP", 8192): ("MLP", 512)})),),
     "facts.bound": (
-        Control("bits used are counted as bytes, so that the ratio is 8 times too large", changed(multiplied(8, "ratio"))),
+        Control(
+            "bits used are counted as bytes, so that the ratio is 8 times too large", changed(multiplied(8, "ratio"))
+        ),
     ),
     "facts.subset": (Control("all pairs of the table count", _all_pairs_count),),
     "facts.conserved": (
@@ -102,7 +120,9 @@ CONTROLS: Controls = {
     ),
     "facts.converges": (Control("the loss stays at ln D", changed(_stays_at(log(RELATION)), only=_at("long"))),),
     "facts.hallucination-stage": (
-        Control("subject and relation are exchanged", changed(exchanged_columns(*PARTS), only=lambda label: label != "SGD")),
+        Control(
+            "subject and relation are exchanged", changed(exchanged_columns(*PARTS), only=lambda label: label != "SGD")
+        ),
         Control("time runs twice as fast", changed(multiplied(0.5, "time"), only=_at("run"))),
         Control("the loss falls in a straight line", changed(_straight, only=_at("run"))),
     ),

@@ -6,8 +6,17 @@ from typing import Any
 from engram.claims.controls import Control, Controls
 from engram.claims.experiment import Runs
 from engram.claims.planting import (
-    Plant, alike, anew, changed, drawn, instead, multiplied, resized, shuffled, swapped,
-)  # fmt: skip
+    Plant,
+    alike,
+    anew,
+    changed,
+    drawn,
+    instead,
+    multiplied,
+    resized,
+    shuffled,
+    swapped,
+)
 from engram.experiments.theory import finite, mean_bias
 from engram.experiments.theory import three_steps_finite as samples
 from engram.laws.orders import MEMORIES
@@ -41,8 +50,7 @@ def _uphill(step: str, memory: str) -> Control:
 
 
 UPHILL = [
-    _uphill(f"step_{name}", memory)
-    for name, memory in (("output", "W_O2"), ("trigger", "W_K2"), ("previous", "W_K1"))
+    _uphill(f"step_{name}", memory) for name, memory in (("output", "W_O2"), ("trigger", "W_K2"), ("previous", "W_K1"))
 ]
 
 
@@ -80,7 +88,9 @@ def _by_length_and_samples(record: Record) -> float:
 
 def _more_samples(runs: Runs) -> Runs:
     """Eight times the samples lower nothing."""
-    pairs = [((kind, "label", N), (kind + finite.MORE, "label", N)) for kind, asked, N in _asked(runs) if asked == "label"]
+    pairs = [
+        ((kind, "label", N), (kind + finite.MORE, "label", N)) for kind, asked, N in _asked(runs) if asked == "label"
+    ]
     return shuffled(*pairs)(runs)
 
 
@@ -97,12 +107,16 @@ def _equal_counts(runs: Runs) -> Runs:
 def _width_alone(runs: Runs) -> Runs:
     """Few samples write as much as many."""
     few, *_, n = samples.SAMPLES[runs.scale]
-    return instead({(samples.N, samples.T, d, few): (samples.N, samples.T, d, n) for d in samples.WIDTHS[runs.scale]})(runs)
+    return instead({(samples.N, samples.T, d, few): (samples.N, samples.T, d, n) for d in samples.WIDTHS[runs.scale]})(
+        runs
+    )
 
 
 def _samples_alone(runs: Runs) -> Runs:
     narrow, *_, d = samples.WIDTHS[runs.scale]
-    return instead({(samples.N, samples.T, narrow, n): (samples.N, samples.T, d, n) for n in samples.SAMPLES[runs.scale]})(runs)
+    return instead(
+        {(samples.N, samples.T, narrow, n): (samples.N, samples.T, d, n) for n in samples.SAMPLES[runs.scale]}
+    )(runs)
 
 
 def _coins(record: Record) -> Record:
@@ -119,7 +133,11 @@ CONTROLS: Controls = {
         Control("d = 512 does as d = 64 does, and the reverse", swapped(((512, 100), (64, 100)))),
         Control("wider than d = 512 is worse again", instead({(1024, sharp): (64, sharp) for sharp in (10, 30, 100)})),
     ),
-    "theory.finite-slope": (Control("widths grow by √N less", lambda runs: _by_tokens(-0.5, finite.SHORT)(_by_tokens(-0.5, finite.LONG)(runs))),),
+    "theory.finite-slope": (
+        Control(
+            "widths grow by √N less", lambda runs: _by_tokens(-0.5, finite.SHORT)(_by_tokens(-0.5, finite.LONG)(runs))
+        ),
+    ),
     "theory.samples": (Control("samples make no difference", _more_samples),),
     "theory.long-slope": (Control("for T = N, too, the width grows like √N", _by_tokens(-0.26, finite.WHOLE)),),
     "theory.lemma4": (_lemma("lemma4_gradient", 3),),

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -70,22 +71,31 @@ def together(*plants: Plant) -> Plant:
     return plant
 
 
-def instead(labels: Mapping[Any, Any], every: int = 1) -> Plant:
-    """Under each label the records of another one; with every=2 only those of every other seed."""
+def instead(labels: Mapping[Any, Any]) -> Plant:
+    """Under each label the records of another one, moved on by a seed: seeds that were paired share no noise."""
 
     def plant(runs: Runs) -> Runs:
-        planted = dict(runs)
-        for label, other in labels.items():
-            mine, theirs = runs[label], runs[other]
-            planted[label] = [b if i % every == 0 else a for i, (a, b) in enumerate(zip(mine, theirs, strict=True))]
-        return Runs(planted, runs.scale)
+        return Runs({**runs, **{label: _moved_on(runs[other], 1) for label, other in labels.items()}}, runs.scale)
 
     return plant
 
 
+def _moved_on(records: list[Record], by: int) -> list[Record]:
+    at = by % len(records)
+    return [*records[at:], *records[:at]]
+
+
 def swapped(*pairs: tuple[Any, Any], every: int = 1) -> Plant:
-    """The labels of each pair exchanged."""
-    return instead({label: other for a, b in pairs for label, other in ((a, b), (b, a))}, every)
+    """The labels of each pair exchanged; with every=2 in every other seed."""
+
+    def plant(runs: Runs) -> Runs:
+        planted = dict(runs)
+        for label, other in (both for a, b in pairs for both in ((a, b), (b, a))):
+            seeds = zip(runs[label], runs[other], strict=True)
+            planted[label] = [theirs if i % every == 0 else mine for i, (mine, theirs) in enumerate(seeds)]
+        return Runs(planted, runs.scale)
+
+    return plant
 
 
 def shuffled(*pairs: tuple[Any, Any]) -> Plant:
@@ -99,7 +109,7 @@ def alike(*sources: Any, only: Callable[[Any], bool]) -> Plant:
     def plant(runs: Runs) -> Runs:
         labels = [label for label in runs if only(label)]
         source = runs[sources[0] if sources else labels[0]]
-        turned = {label: [*source[i % len(source) :], *source[: i % len(source)]] for i, label in enumerate(labels)}
+        turned = {label: _moved_on(source, i) for i, label in enumerate(labels)}
         return Runs({**runs, **turned}, runs.scale)
 
     return plant
@@ -109,7 +119,7 @@ def grafted(labels: Mapping[Any, Any], *names: str) -> Plant:
     """Records keep their Spec, but hold the numbers of another label's: all columns that both have, or those named."""
 
     def plant(runs: Runs) -> Runs:
-        pairs = {label: zip(runs[label], runs[other], strict=True) for label, other in labels.items()}
+        pairs = {label: zip(runs[label], _moved_on(runs[other], 1), strict=True) for label, other in labels.items()}
         return Runs(
             {**runs, **{label: [_graft(a, b, names) for a, b in same] for label, same in pairs.items()}}, runs.scale
         )
@@ -127,18 +137,19 @@ def _graft(record: Record, other: Record, names: tuple[str, ...]) -> Record:
     return with_rows(record, [{**own, **row} for own, row in zip(record.rows, taken, strict=True)])
 
 
-def columns(sources: Mapping[str, str]) -> Change:
-    """Each column named holds the numbers of another one."""
+def columns(sources: Mapping[str, str], spread: float = 0.0) -> Change:
+    """Each column named holds the numbers of another one, times e^{spread · noise}, the same for all rows of a seed."""
 
     def change(record: Record) -> Record:
-        return with_rows(record, [_copied(row, sources) for row in record.rows])
+        by = {name: exp(spread * generator(record.spec.seed, f"control.{name}").normal()) for name in sources}
+        return with_rows(record, [_copied(row, sources, by) for row in record.rows])
 
     return change
 
 
-def _copied(row: Row, sources: Mapping[str, str]) -> Row:
+def _copied(row: Row, sources: Mapping[str, str], by: Mapping[str, float]) -> Row:
     kept = {name: value for name, value in row.items() if name not in sources}
-    return kept | {name: row[source] for name, source in sources.items() if source in row}
+    return kept | {name: by[name] * row[source] for name, source in sources.items() if source in row}
 
 
 def exchanged_columns(*pairs: tuple[str, str]) -> Change:

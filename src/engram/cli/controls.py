@@ -15,7 +15,7 @@ def verify_controls(names: tuple[str, ...], json: bool, markdown: bool) -> int:
     if json:
         answer({"claims": tested, "missing": missing})
     elif markdown:
-        tell(*as_markdown(tested).removesuffix("\n").split("\n"))
+        tell(*as_markdown(tested, missing).removesuffix("\n").split("\n"))
     else:
         print_rows(console(), table_rows(tested))
         tell("", *summary(tested))

@@ -12,6 +12,7 @@ from engram.claims.planting import (
     Change,
     anew,
     changed,
+    columns,
     exchanged_columns,
     held,
     instead,
@@ -26,6 +27,7 @@ from engram.records.files import Row
 from engram.theory.fact_flow import Head
 
 PARTS = [("loss.relation", "loss.subject"), ("distance.relation", "distance.subject")]
+READ = ("all.loss", "all.loss.relation", "all.distance.relation")
 ANSWERS, RELATION = 32, 8  # of the linear and the softmax head: all answers, and those of a relation
 
 
@@ -93,6 +95,9 @@ def _at(*wanted: Any) -> Callable[[Any], bool]:
     return lambda label: label in wanted
 
 
+OTHER_PART = Control(
+    "subject and relation are exchanged", changed(exchanged_columns(*PARTS), only=lambda label: label != "SGD")
+)
 CONTROLS: Controls = {
     "facts.linear-in-parameters": (
         Control(
@@ -120,16 +125,15 @@ CONTROLS: Controls = {
     ),
     "facts.converges": (Control("the loss stays at ln D", changed(_stays_at(log(RELATION)), only=_at("long"))),),
     "facts.hallucination-stage": (
-        Control(
-            "subject and relation are exchanged", changed(exchanged_columns(*PARTS), only=lambda label: label != "SGD")
-        ),
+        OTHER_PART,
         Control("time runs twice as fast", changed(multiplied(0.5, "time"), only=_at("run"))),
         Control("the loss falls in a straight line", changed(_straight, only=_at("run"))),
     ),
+    "facts.which-part-first": (OTHER_PART,),
     "facts.escape-times": (Control("time runs 25 % slower", changed(multiplied(1.25, "time"), only=_at("run"))),),
     "facts.softmax-stages": (
         Control("facts are learned one by one, without the relation", changed(rewritten(_fact_by_fact))),
-        Control("nothing is learned", changed(held(begin=0, end=0))),
+        Control("nothing is learned", changed(held(begin=0, end=0), columns({name: name for name in READ}, 0.01))),
     ),
     "facts.either-suffices": (Control("neither an MLP nor more heads help, and fewer do", _other_heads),),
     "facts.attention-floor": (Control("the MLP rescues one and two heads", _rescued),),

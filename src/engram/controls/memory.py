@@ -67,7 +67,7 @@ CONTROLS: Controls = {
             changed(anew(), only=_at("threshold")),
             {f"{ARCHITECTURES}.threshold_bias": lambda _: lambda X: 0.0},
         ),
-        Control("no more pairs than the matrix holds", changed(anew(N=64), only=_at("threshold"))),
+        Control("192 pairs instead of 2048", changed(anew(N=192), only=_at("threshold"))),
     ),
     "memory.sets": (
         Control(
@@ -76,7 +76,9 @@ CONTROLS: Controls = {
             {f"{ARCHITECTURES}.threshold_bias": lambda _: lambda X: -1.0},
         ),
         Control(
-            "answers are sums", changed(anew(), only=_at("sets")), {f"{ARCHITECTURES}.directions": worlds.sums_of_two}
+            "a good part of an answer is a sum",
+            changed(anew(), only=_at("sets")),
+            {f"{ARCHITECTURES}.directions": worlds.sums_of_two},
         ),
     ),
     "memory.maximal-updates": (
@@ -126,7 +128,9 @@ CONTROLS: Controls = {
         Control("100 epochs more change nothing", instead({("clusters", "longer"): ("clusters", "softmax")})),
     ),
     "memory.denoising-datasets": (NOTHING,),
-    "memory.denoising-bayes": (Control("attention always answers zero", changed(columns({"loss.test": "loss.zero"}))),),
+    "memory.denoising-bayes": (
+        Control("attention always answers zero", changed(columns({"loss.test": "loss.zero"}, 0.01))),
+    ),
     "memory.dense": (
         Control("the exponent is halved", changed(multiplied(worlds.lower_powers, "N"), only=_at("power"))),
         Control("N ∝ d^{n−1}, no logarithm", changed(multiplied(worlds.without_logarithm, "N"), only=_at("power"))),
@@ -198,6 +202,7 @@ CONTROLS: Controls = {
         Control("the linear kernel does not fall", worlds.cubic_for_linear),
         Control("recall falls again at the most units", worlds.falls_at_the_end),
     ),
+    "memory.mlp-construction-ends": (Control("recall stays as it is at m = 1024", worlds.stays_at_the_end),),
     "memory.mlp-fixed-outputs": (
         Control("N grows like the root of md", _another_power(-0.5, 256)),
         Control("N ln N is proportional to md", _another_power(-0.26, 256)),

@@ -37,9 +37,10 @@ def summary(tested: Sequence[dict[str, Any]]) -> list[str]:
     return lines + [f"idle: {claim['id']}: {name}." for claim in tested for name in claim["idle"]]
 
 
-def markdown(tested: Sequence[dict[str, Any]]) -> str:
+def markdown(tested: Sequence[dict[str, Any]], missing: Sequence[str] = ()) -> str:
     """docs/controls.md: what is vacuous, then every claim with its alternatives."""
     first, *named = summary(tested)
+    named += [f"no records: {name}." for name in missing]
     table = [*_lines(COLUMNS), *(markdown_row(row) for row in table_rows(tested))]
     return "\n".join([HEAD, first, "", *(f"- {line}" for line in named), "", *table, ""])
 

@@ -23,6 +23,7 @@ PAGE = Path(__file__).parents[1] / "docs/controls.md"
 VACUOUS = {  # each agrees in a world where a part of its sentence is false; a mended one leaves this list
     "birth.slow-output-memory",
     "facts.bound",
+    "memory.bits-to-spare",
     "memory.bounds",
     "memory.denoising-bayes",
     "memory.hopfield",

@@ -22,6 +22,8 @@ from engram.claims.planting import (
     together,
     with_rows,
 )
+from engram.laws.published import COLUMNS as PUBLISHED
+from engram.laws.published import GAP
 from engram.records import Record
 from engram.records.files import Row
 from engram.values import generator
@@ -76,6 +78,18 @@ def _no_more_than_one_batch(record: Record) -> Record:
     """Each of the 65 tokens is recalled as often as after one batch, drawn anew for every number of batches."""
     first, rng = record.rows[0]["recall"], generator(record.spec.seed, "control.batches")
     return with_rows(record, [{**row, "recall": rng.binomial(65, first) / 65} for row in record.rows])
+
+
+def _behind(record: Record) -> Record:
+    """The published run is a sixth of its 300 steps behind itself."""
+    by = len(record.rows) // 6
+    published = {name: record.column(name) + record.column(name + GAP) for name in PUBLISHED}
+    late = {
+        name: np.r_[np.full(by, found[0]), found[: len(found) - by]] - record.column(name)
+        for name, found in published.items()
+    }
+    rows = [{name + GAP: float(gap[i]) for name, gap in late.items()} for i in range(len(record.rows))]
+    return with_rows(record, [{**own, **row} for own, row in zip(record.rows, rows, strict=True)])
 
 
 def _other_text(right: Any) -> Any:
@@ -212,6 +226,7 @@ CONTROLS: Controls = {
         Control("W_K1 is born when W_O2 was", changed(columns({FIRST: OUTPUT, EARLY: OUTPUT}))),
     ),
     "birth.early-positions": (Control("positions make no difference", changed(columns({EARLY: FIRST}, 0.05))),),
+    "birth.official-curve": (Control("the authors' run is 50 steps behind", changed(_behind)),),
     "birth.levels": (
         Control(
             "one per cent of the letters is drawn at random",

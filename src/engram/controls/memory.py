@@ -16,7 +16,6 @@ from engram.claims.planting import (
     resized,
     rewritten,
     swapped,
-    together,
 )
 from engram.controls import memory_worlds as worlds
 
@@ -139,10 +138,8 @@ CONTROLS: Controls = {
         Control("log2 N grows half as fast", changed(rewritten(lambda _, row: {"N": sqrt(row["N"])}), only=_at("exp"))),
         Control("wrong bits cost nothing", worlds.right_bits_only),
     ),
-    "memory.hebb-capacity": (
-        Control("N grows like d", _another_power(-0.5, 64 * 64)),
-        Control("N is twice as large", _scale(2)),
-    ),
+    "memory.hebb-capacity": (Control("N grows like d", _another_power(-0.5, 64 * 64)),),
+    "memory.hebb-constant": (Control("N is twice as large", _scale(2)),),
     "memory.hopfield": (
         Control("loads 0.12 and 0.18 are exchanged", swapped((("overlap", 12), ("overlap", 18)))),
         Control("patterns are attractors up to 0.17 d", worlds.breaks_later),
@@ -177,13 +174,10 @@ CONTROLS: Controls = {
         Control("the law md holds at m = d too", changed(resized(lambda r: 4 / 3 if r.store.m == r.store.d else 1.0))),
     ),
     "memory.many-to-one": (
-        Control(
-            "N grows like d^1.5",
-            together(
-                changed(resized(worlds.root_of_width), only=_at("searches")),
-                changed(rewritten(worlds.recall_by_width), only=_at("recall")),
-            ),
-        ),
+        Control("N grows like d^1.5", changed(resized(worlds.root_of_width), only=_at("searches"))),
+    ),
+    "memory.many-to-one-law": (
+        Control("recall depends on N/d^1.5", changed(rewritten(worlds.recall_by_width), only=_at("recall"))),
     ),
     "memory.margin": (
         Control(
@@ -233,6 +227,10 @@ CONTROLS: Controls = {
         ),
     ),
     "memory.quantised": (
+        Control("the bits of the worst case are needed", changed(rewritten(worlds.worst_case))),
+        Control("bits grow like a power of the width, √d/4", changed(rewritten(worlds.power_of_width))),
+    ),
+    "memory.bits-to-spare": (
         Control("the bits of the worst case are needed", changed(rewritten(worlds.worst_case))),
         Control("worst-case bits grow half as fast", changed(rewritten(worlds.slower_bits))),
         Control("bits grow like a power of the width, √d/4", changed(rewritten(worlds.power_of_width))),

@@ -10,7 +10,14 @@ from engram.errors import EngramError
 MOST_UNREADABLE = 10  # are listed one by one
 
 
-def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = False) -> int:
+def verify(
+    *names: str,
+    scale: str = "quick",
+    anew: bool = False,
+    controls: bool = False,
+    markdown: bool = False,
+    json: bool = False,
+) -> int:
     """Run what is missing and print the ledger. Exit code 1 if a verdict differs from the committed ledger.
 
     The same where a committed record is damaged or lost, or where damage leaves a claim without a verdict.
@@ -19,7 +26,17 @@ def verify(*names: str, scale: str = "quick", anew: bool = False, json: bool = F
     ----------
     anew
         Ignore the committed records: run everything that has not been run here.
+    controls
+        Run nothing, but test every claim on planted alternatives. Exit code 1 if one agrees where it must not.
+    markdown
+        With --controls: print the table as in docs/controls.md, from the committed records only.
     """
+    if controls or markdown:
+        from engram.cli.controls import verify_controls
+
+        if anew or not controls or (markdown and json):
+            raise EngramError("verify: --controls takes --json or --markdown, and no --anew; choose one")
+        return verify_controls(names, json, markdown)
     from engram.claims.ledger import Index, missing_specs
     from engram.experiments import matching
     from engram.records.files import COMMITTED, home

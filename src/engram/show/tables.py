@@ -42,7 +42,8 @@ def print_counts(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     """A line for each kind of claim: how many there are, what became of them, and how they stand."""
     for row in rows:
         found = [", ".join(f"{row[name]} {name}" for name in names if row[name]) for names in (STATES, STATUSES)]
-        console.print(Text.assemble((f"{row['kind']:<42}", "dim"), f"{row['claims']:>4}  {' · '.join(found)}"))
+        line = Text.assemble((f"{row['kind']:<42}", "dim"), f"{row['claims']:>4}  {' · '.join(filter(None, found))}")
+        console.print(line, soft_wrap=True)
 
 
 def print_rows(console: Console, rows: Sequence[dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from claims import CLAIMS, WHY
 from engram import api
 from engram.claims.ledger import OTHER, PAPERS, TALKS, Entry, Index, missing_specs, paper_of
-from engram.claims.registration import STATUSES
+from engram.registered import STATUSES
 from engram.cli.main import main
 from engram.experiments import find, names
 from engram.records.files import COMMITTED

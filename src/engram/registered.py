@@ -12,6 +12,19 @@ from typing import Any
 FILE = Path(__file__).parent / "data" / "registration.toml"
 HISTORY = FILE.with_suffix(".jsonl")  # a line for every version: its date, its digest, the forms that it changed
 
+KINDS: dict[str, str] = {
+    "sentence": "a sentence of a paper",
+    "number": "a published number",
+    "own": "our own sentence",
+    "identity": "an identity or theorem, checked exactly",
+}
+STATUSES: dict[str, str] = {
+    "registered": "registered before any of its records was made",
+    "confirmed": "numbers had been seen when it was registered; decided on fresh seeds since",
+    "exploratory": "its form or its records are older than its registration, or differ from it",
+    "exact": "nothing in it is random",
+}
+
 
 def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]

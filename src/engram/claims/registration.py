@@ -19,21 +19,10 @@ from engram import registered
 from engram.claims.claim import Claim, Measure
 from engram.errors import EngramError
 from engram.records import Record
+from engram.registered import KINDS
 
 Kind = Literal["sentence", "number", "own", "identity"]
-KINDS: dict[str, str] = {
-    "sentence": "a sentence of a paper",
-    "number": "a published number",
-    "own": "our own sentence",
-    "identity": "an identity or theorem, checked exactly",
-}
 Status = Literal["registered", "confirmed", "exploratory", "exact"]
-STATUSES: dict[str, str] = {
-    "registered": "registered before any of its records was made",
-    "confirmed": "numbers had been seen when it was registered; decided on fresh seeds since",
-    "exploratory": "its form or its records are older than its registration, or differ from it",
-    "exact": "nothing in it is random",
-}
 FRESH = 10_000  # seeds from here on are used once, under a registration
 NUMBER = r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 

@@ -110,7 +110,7 @@ CONTROLS: Controls = {
         Control("answers are shuffled", changed(rewritten(_shuffled_answers))),
     ),
     "facts.mlp-construction": (Control("512 units instead of 8192", instead({("MLP", 8192): ("MLP", 512)})),),
-    "facts.bound": (
+    "facts.bits-per-bit": (
         Control(
             "bits used are counted as bytes, so that the ratio is 8 times too large", changed(multiplied(8, "ratio"))
         ),

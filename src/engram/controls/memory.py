@@ -9,7 +9,6 @@ from engram.claims.planting import (
     Plant,
     anew,
     changed,
-    columns,
     held,
     instead,
     multiplied,
@@ -100,11 +99,6 @@ CONTROLS: Controls = {
             changed(anew(), only=_at("bound")),
             {"engram.theory.retrieval.SHARE": lambda p: 10 * p},
         ),
-        Control(
-            "patterns have half the norm, and the bound promises none",
-            changed(anew(most=7), only=_at("apart")),
-            {"engram.theory.retrieval._least_gap": worlds.half_norm},
-        ),
     ),
     "memory.bounds": (
         Control(
@@ -117,19 +111,12 @@ CONTROLS: Controls = {
             changed(anew(), only=_at("power law")),
             {"engram.theory.bounds.power_law": worlds.steeper},
         ),
-        Control(
-            "a quarter of the bits used is counted",
-            changed(multiplied(4, "ratio"), only=_at("Hebbian", "trained")),
-        ),
     ),
     "memory.denoising": (NOTHING, Control("scales are 25 % larger", changed(multiplied(1.25, "alpha", "beta")))),
     "memory.denoising-longer": (
         Control("100 epochs more change nothing", instead({("clusters", "longer"): ("clusters", "softmax")})),
     ),
     "memory.denoising-datasets": (NOTHING,),
-    "memory.denoising-bayes": (
-        Control("attention always answers zero", changed(columns({"loss.test": "loss.zero"}, 0.01))),
-    ),
     "memory.dense": (
         Control("the exponent is halved", changed(multiplied(worlds.lower_powers, "N"), only=_at("power"))),
         Control("N ∝ d^{n−1}, no logarithm", changed(multiplied(worlds.without_logarithm, "N"), only=_at("power"))),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from engram.claims.registration import KINDS, STATUSES
+from engram.registered import KINDS, STATUSES
 
 STATES = ("agrees", "disagrees", "inconclusive", "stale", "missing")
 

@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from engram.claims.registration import KINDS, STATUSES
+from engram.registered import KINDS, STATUSES
 from engram.show.claims import by_paper, claim_state, remarks, tally
 from engram.show.html import document, table, text_of
 from engram.show.tables import in_words, named

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engram.claims.registration import STATUSES
+from engram.registered import STATUSES
 from engram.show.claims import STATES
 from engram.text import printable
 

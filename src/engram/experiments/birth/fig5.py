@@ -41,7 +41,8 @@ def claims(runs: Runs) -> Claimed:
         name = f"log of slowdown, {column} minus {other}: {slow} over {fast}"
         return Measure.difference(name, slowed(slow, fast, column), slowed(slow, fast, other))
 
-    yield "birth.slow-output-memory", [alone(*pair, OUTPUT) for pair in FEW_OR_RARE]
+    more = [beside(*pair, OUTPUT, KEY) for pair in FEW_OR_RARE]
+    yield "birth.slow-output-memory", [*(alone(*pair, OUTPUT) for pair in FEW_OR_RARE), *more]
     yield "birth.slow-key-memory", [alone(*RANDOM, KEY), beside(*RANDOM, KEY, OUTPUT), alone(*RANDOM_ONE, KEY)]
 
 

@@ -19,7 +19,6 @@ CLAIMS = {
     "memory.denoising": "Trained attention has the published scales; in a subspace it is within 6 % of the floor 1/3.",
     "memory.denoising-longer": "On clusters, 200 epochs bring softmax attention to the published scales.",
     "memory.denoising-datasets": "Over datasets, linear attention is within 6 % of Bayes' error on the same prompts.",
-    "memory.denoising-bayes": "On the same prompts no trained attention beats Bayes' predictor; the ratios are stated.",
 }
 WHY = {
     "memory.denoising": (
@@ -68,11 +67,6 @@ def claims(runs: Runs) -> Claimed:
     yield "memory.denoising-longer", [*near_published("clusters", last["clusters", "longer"], 0.05, 0.15)]
     names = {"loss.test": "trained: test / Bayes", "loss.memory": "one step of memory αI, βI: test / Bayes"}
     yield "memory.denoising-datasets", [over_datasets(name, runs, column) for column, name in names.items()]
-    bayes = {f"{case}, {kind}: test / Bayes": ratios(last[case, kind], "loss.test") for case in CASES for kind in KINDS}
-    yield (
-        "memory.denoising-bayes",
-        [Measure.over_seeds(name, found, low=1).noted(counts=ONE) for name, found in bayes.items()],
-    )
 
 
 def near_published(case: str, rows: Rows, *shares: float) -> Measures:

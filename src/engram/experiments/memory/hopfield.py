@@ -7,7 +7,9 @@ d / (2 ln d): a bit is wrong with probability p = Q(√((d−1)/(N−1))), a pat
     engram run memory.hopfield --seeds 5
 """
 
-from math import log
+from collections.abc import Sequence
+from itertools import pairwise
+from math import log, nan
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.experiments.memory import mean, means
@@ -33,11 +35,28 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 
 def claims(runs: Runs) -> Measures:
+    loads = [p for p in PERCENT[runs.scale] if p > 10]
+    crossings = _crossings(runs, loads)
+    yield Measure.over_seeds("N/d at which the overlap is half way down to 0.35", crossings, 0.13, 0.15)
     yield mean("overlap at N = 0.12 d", runs["overlap", 12], "overlap", low=0.97)
     yield mean("overlap at N = 0.18 d", runs["overlap", 18], "overlap", high=0.8)
     yield mean("share of patterns without error at N = d/(2 ln d)", runs["no error"], "stable", 0.85, 0.95)
     rises = [max(0.0, float(r.column("rise").max())) for r in runs["energy"]]
     yield Measure.worst("largest rise of the energy", rises, tolerance=1e-9)
+
+
+def _crossings(runs: Runs, loads: Sequence[int]) -> list[float]:
+    """Where the overlap of each seed crosses the middle between that of an attractor at 0.138 d and that of a glass."""
+    curves = zip(*(means(runs["overlap", p], "overlap") for p in loads), strict=True)
+    return [_crossing(loads, curve) for curve in curves]
+
+
+def _crossing(loads: Sequence[int], overlaps: Sequence[float]) -> float:
+    middle = (0.967 + 0.35) / 2
+    for (p, high), (q, low) in pairwise(zip(loads, overlaps, strict=True)):
+        if high > middle >= low:
+            return (p + (q - p) * (high - middle) / (high - low)) / 100
+    return nan
 
 
 def figure(runs: Runs) -> Figure:

@@ -59,9 +59,17 @@ def claims(runs: Runs) -> Claimed:
     yield "memory.mlp-construction", flat
     holds = [Measure.slope(f"{at}: {name}", values, low=-0.05) for at, values in found.items()]
     linear = Measure.slope(f"linear kernel: {name}", slopes(runs, "linear", LOADS[-1], units), high=-0.05)
-    yield "memory.mlp-construction-holds", [*holds, linear]
+    last = [_last_doubling(runs, load, units) for load in LOADS]
+    yield "memory.mlp-construction-holds", [*holds, *last, linear]
     ends = slopes(runs, "cubic", LOADS[-1], more)
     yield "memory.mlp-construction-ends", [Measure.slope(f"N/(md) = {LOADS[-1]}: {name}", ends, high=-0.05)]
+
+
+def _last_doubling(runs: Runs, load: float, units: Sequence[int]) -> Measure:
+    """A slope over all m could hide a fall at the end."""
+    curves = recalls(runs, "cubic", load, units)
+    name = f"N/(md) = {load}: recall at m = {units[-1]} minus m = {units[-2]}"
+    return Measure.difference(name, curves[units[-1]], curves[units[-2]], low=-0.05)
 
 
 def slopes(runs: Runs, kernel: str, load: float, units: Sequence[int]) -> list[float]:

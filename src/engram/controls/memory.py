@@ -214,12 +214,11 @@ CONTROLS: Controls = {
         ),
     ),
     "memory.quantised": (
-        Control("the bits of the worst case are needed", changed(rewritten(worlds.worst_case))),
-        Control("bits grow like a power of the width, √d/4", changed(rewritten(worlds.power_of_width))),
+        Control("worst-case bits grow half as fast", changed(rewritten(worlds.slower_bits))),
+        Control("worst-case bits grow like the root of the width", changed(rewritten(worlds.powers_of_width))),
     ),
     "memory.bits-to-spare": (
         Control("the bits of the worst case are needed", changed(rewritten(worlds.worst_case))),
-        Control("worst-case bits grow half as fast", changed(rewritten(worlds.slower_bits))),
         Control("bits grow like a power of the width, √d/4", changed(rewritten(worlds.power_of_width))),
     ),
     "memory.two-inputs": (Control("n² grows like the root of md", _another_power(-0.25, 512)),),

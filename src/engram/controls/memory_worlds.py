@@ -1,7 +1,7 @@
 """Worlds in which the sentences on storing and recall are false: wrong code, other laws, other labels."""
 
 from collections.abc import Callable
-from math import log, sqrt
+from math import log, log2, sqrt
 from typing import Any
 
 import torch
@@ -182,6 +182,11 @@ def power_of_width(record: Record, row: Row) -> Row:
 
 def slower_bits(record: Record, row: Row) -> Row:
     return {"certified": row["certified"] / 2}
+
+
+def powers_of_width(record: Record, row: Row) -> Row:
+    """Worst-case bits that grow like √d, with the noise of those that were measured."""
+    return {"certified": row["certified"] * sqrt(row["d"]) / (2 * log2(row["d"]))}
 
 
 def fewer_margins(record: Record) -> Record:

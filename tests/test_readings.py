@@ -35,11 +35,12 @@ def record_of(home: Path, seed: int, curves: Curves) -> Record:
 
 
 def made_up(home: Path, spec: Spec, curves: Curves) -> Record:
-    """A finished record of any Spec whose rows hold these columns."""
+    """A finished record of any Spec whose rows hold these columns; accuracies differ a little between seeds."""
+    own = {"accuracy.in_context": 1 - spec.seed / 1000}
     folder = home / run_id(spec)
     folder.mkdir(parents=True)
     rows = b"".join(
-        line_of({"step": s} | {n: float(v[s]) for n, v in curves.items()})
+        line_of({"step": s} | {n: float(v[s]) * own.get(n, 1) for n, v in curves.items()})
         for s in range(len(next(iter(curves.values()), [])))
     )
     (folder / "rows.jsonl").write_bytes(rows)
@@ -200,7 +201,7 @@ def test_a_schedule_that_never_learns_is_not_slower(tmp_path: Path, unreached: s
 
 
 BORN = {"K=1 random": 8, "K=5 random": 5, "K=5 fixed, ranks 6–10": 5}  # all others at step 2
-BORN_KEY = BORN | {"K=5 random": 7}
+BORN_KEY = BORN | {"K=5 random": 9}
 
 
 @pytest.mark.parametrize("unborn", list(fig4_left.DATA))
@@ -219,14 +220,14 @@ FALLEN = {"K=5 fixed, ranks 1–5": 3, "K=5 fixed, ranks 6–10": 4, "K=1 fixed,
 
 
 def losses(home: Path, unlearned: str, column: str) -> Runs:
-    """Fig. 4 left: the loss in context falls to 0 at a step, the global one to its floor at once; one never falls."""
+    """Fig. 4 left: the loss in context falls to 0 at a step, the global one below its floor at once; one never falls."""
 
     def curves(label: str | tuple[str, str]) -> Curves:
         if label not in fig4_left.DATA:
             return {"floor": step_at(0, high=2.0)}
         steps = {"loss.in_context": FALLEN.get(str(label), 7), "loss.global": 1}
         steps |= {column: NEVER} if label == unlearned else {}
-        lows = {"loss.in_context": 0.0, "loss.global": 2.0}
+        lows = {"loss.in_context": 0.0, "loss.global": 1.0}
         return {name: step_at(step, low=4.0, high=lows[name]) for name, step in steps.items()}
 
     return made_up_runs(home, find("birth.fig4-left").labelled("smoke", SEEDS), curves)

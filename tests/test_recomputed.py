@@ -84,7 +84,7 @@ def test_intervals_and_verdicts_can_be_redone(measures: list[dict[str, Any]]) ->
             continue
         found = METHODS[measure["method"]](measure)
         printed = [open_ if v is None else v for v, open_ in zip(measure["interval"], (-inf, inf), strict=True)]
-        tolerance = 2e-3 if measure["method"] == "beta-binomial" else 1e-9 * max(map(abs, found))
+        tolerance = 1e-3 if measure["method"] == "beta-binomial" else 1e-9 * max(map(abs, found))
         np.testing.assert_allclose(printed, found, rtol=0, atol=tolerance, err_msg=measure["name"])
         assert verdict(measure, found) == measure["verdict"], measure["name"]
 

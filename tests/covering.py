@@ -8,6 +8,7 @@ from engram.claims import intervals
 from engram.claims.fits import by_seed, exponent
 from engram.claims.intervals import TAIL, Binomial, Student
 
+COARSE = 200, 20  # points of the grid: thousands of intervals in a second
 SEEDS, SHARES, TRIALS = (3, 5, 8), (0.5, 0.9, 0.99), (5, 64)
 SIZES, SPREADS = (8.0, 16.0, 32.0, 64.0, 128.0), (0.02, 0.02, 0.5, 0.02, 0.02)  # one size is noisy
 
@@ -78,5 +79,5 @@ def table(times: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    intervals.POINTS = 200
+    intervals.POINTS, intervals.CORRELATIONS = COARSE
     print(*table(4000), sep="\n")

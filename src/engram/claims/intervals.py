@@ -194,7 +194,7 @@ class BetaBinomial(Trials):
         return 1.0 if every and edge <= 1 else 1 - float(np.interp(edge, *posterior(self.hits, self.out_of)))
 
 
-POINTS, CORRELATIONS, RARE = 1000, 20, 5  # of p and of ρ on the grid; the prior density of ρ is RARE (1−ρ)^(RARE−1)
+POINTS, CORRELATIONS, RARE = 1000, 80, 5  # of p and of ρ on the grid; the prior density of ρ is RARE (1−ρ)^(RARE−1)
 
 
 @lru_cache(maxsize=256)

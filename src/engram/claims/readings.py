@@ -1,7 +1,7 @@
 """Numbers read off the rows of a record: births, late means, capacities."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import nan, sqrt
+from math import log1p, nan, sqrt
 from statistics import mean
 from typing import Any
 
@@ -85,6 +85,11 @@ def mean_difference(record: Record, column: str, minus: str, from_step: int) -> 
     """Mean of column − minus over the measured steps from `from_step` on."""
     steps, values = record.curve(column)
     return float(np.mean((values - record.curve(minus)[1])[steps >= from_step]))
+
+
+def one_step(*steps: Sequence[float]) -> float:
+    """How much one step changes the log of any of these numbers of steps at most: the resolution of their ratios."""
+    return log1p(1 / min((step for same in steps for step in same if step >= 1), default=1))
 
 
 def worst_by_seed(records: Sequence[Record], column: str) -> list[float]:

@@ -5,7 +5,7 @@ from math import inf, log, nan
 from typing import Any, Literal
 
 from engram.claims import Measure, Measures, Records, Scale
-from engram.claims.readings import birth_step, counted
+from engram.claims.readings import birth_step, counted, one_step
 from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
 from engram.models.memories import EARLY
@@ -24,8 +24,9 @@ def sgd(lr: float) -> SGD:
 
 
 def log_ratio(name: str, values: Sequence[float], over: Sequence[float]) -> Measure:
-    """The log of one number over another, which must be positive."""
-    return Measure.over_seeds(name, [log(a / b) for a, b in zip(values, over, strict=True)], low=0)
+    """The log of one number of steps over another, which must be positive."""
+    logs = [log(a / b) for a, b in zip(values, over, strict=True)]
+    return Measure.over_seeds(name, logs, low=0, resolution=one_step(values, over))
 
 
 def recalled(

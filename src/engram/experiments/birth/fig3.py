@@ -6,11 +6,11 @@ schedules freeze W_O2, both key matrices, W_K2 or W_K1 until step 300; the fifth
     engram run birth.fig3 --seeds 8
 """
 
-from math import log, nan
+from math import nan
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import highest, reached, value_at
-from engram.experiments.birth import SIZES, in_context, recalled
+from engram.experiments.birth import SIZES, in_context, log_ratio, recalled
 
 TIMES = "quick 2 min a seed, paper 17 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 3"
@@ -77,8 +77,8 @@ def claims(runs: Runs) -> Claimed:
 def _slower(name: str, runs: Runs, since: int) -> Measure:
     """Log of a schedule's steps to accuracy 0.8, counted from a step on, over those of joint training."""
     frozen, joint = ([reached(r, "accuracy.in_context", 0.8) for r in runs[kind]] for kind in (name, "joint"))
-    ratios = [log((a - since) / b) if a > since else nan for a, b in zip(frozen, joint, strict=True)]
-    return Measure.over_seeds(f"log of steps to accuracy 0.8: {name}, from step {since}, over joint", ratios, low=0)
+    name = f"log of steps to accuracy 0.8: {name}, from step {since}, over joint"
+    return log_ratio(name, [step - since if step > since else nan for step in frozen], joint)
 
 
 def figure(runs: Runs) -> Figure:

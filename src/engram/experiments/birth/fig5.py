@@ -12,8 +12,8 @@ learned more slowly is asked first by itself, then beside W_O2.
 from math import log
 
 from engram.claims import Claimed, Figure, Measure, Runs
-from engram.claims.readings import reached
-from engram.experiments.birth import fig4_left
+from engram.claims.readings import one_step, reached
+from engram.experiments.birth import fig4_left, log_ratio
 
 TIMES = "the runs of birth.fig4-left: quick 2 min a seed, paper 22 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 5"
@@ -29,17 +29,21 @@ RANDOM, RANDOM_ONE = ("K=5 random", "K=5 fixed, ranks 1–5"), ("K=1 random", "K
 
 
 def claims(runs: Runs) -> Claimed:
+    def steps(kind: str, column: str) -> list[float]:
+        return [reached(record, column, LEVEL, width=1) for record in runs[kind]]
+
     def slowed(slow: str, fast: str, column: str) -> list[float]:
-        a, b = ([reached(r, column, LEVEL, width=1) for r in runs[name]] for name in (slow, fast))
+        a, b = steps(slow, column), steps(fast, column)
         return [log(x / y) for x, y in zip(a, b, strict=True)]
 
     def alone(slow: str, fast: str, column: str) -> Measure:
         name = f"log of steps to {column} {LEVEL}: {slow} over {fast}"
-        return Measure.over_seeds(name, slowed(slow, fast, column), low=0)
+        return log_ratio(name, steps(slow, column), steps(fast, column))
 
     def beside(slow: str, fast: str, column: str, other: str) -> Measure:
         name = f"log of slowdown, {column} minus {other}: {slow} over {fast}"
-        return Measure.difference(name, slowed(slow, fast, column), slowed(slow, fast, other))
+        least = one_step(*(steps(kind, c) for kind in (slow, fast) for c in (column, other)))
+        return Measure.difference(name, slowed(slow, fast, column), slowed(slow, fast, other), resolution=least)
 
     more = [beside(*pair, OUTPUT, KEY) for pair in FEW_OR_RARE]
     yield "birth.slow-output-memory", [*(alone(*pair, OUTPUT) for pair in FEW_OR_RARE), *more]

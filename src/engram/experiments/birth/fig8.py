@@ -83,7 +83,7 @@ def claims(runs: Runs) -> Measures:
         yield Measure.difference(name, recalls[wide], recalls[narrow])
     large = LARGE[runs.scale]
     few = [birth_step(record, RECALL, 0.9) for record in at_tuned_rate(runs, HIGH, large)]
-    yield Measure.over_seeds(f"tuned: steps to recall 0.9, d={HIGH}, batch {large}", few, high=FEW_STEPS)
+    yield Measure.over_seeds(f"tuned: steps to recall 0.9, d={HIGH}, batch {large}", few, high=FEW_STEPS, resolution=1)
     narrow, wide = runs["fixed", LOW], runs["fixed", HIGH]
     slowed = _slowdowns(narrow, tuned[LOW], never=narrow[0].train.steps), _slowdowns(wide, tuned[HIGH])
     yield Measure.difference(f"slowdown by the fixed rate, d={LOW} minus d={HIGH}", *slowed)

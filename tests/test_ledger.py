@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from claims import CLAIMS, WHY
 from engram import api
 from engram.claims.ledger import OTHER, PAPERS, TALKS, Entry, Index, missing_specs, paper_of
-from engram.registered import STATUSES
 from engram.cli.main import main
 from engram.experiments import find, names
 from engram.records.files import COMMITTED
+from engram.registered import STATUSES
 from engram.show.claims import STATES, claim_state, tally
 from engram.show.ledger_markdown import markdown
 from engram.show.ledger_page import page, plot
@@ -52,7 +52,7 @@ def test_each_claim_has_one_state_and_says_why() -> None:
     for claim in CLAIMS:
         assert f'id="{claim["id"]}" data-paper="{claim["paper"]}" data-state="{claim_state(claim)}"' in html
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{claim['id']}` |")]
-        assert claim_state(claim) in row.split(" | ")[-3]
+        assert claim_state(claim) in row.split(" | ")[-4]
 
 
 def test_a_disagreement_is_shown_in_full_with_its_explanation() -> None:
@@ -82,7 +82,7 @@ def test_markdown_tables_keep_their_columns() -> None:
     """A bar in a name may not open a new cell; counts of papers add up to all."""
     lines = markdown(CLAIMS).splitlines()
     widths = {len(re.split(r"(?<!\\)\|", line)) - 2 for line in lines if line.startswith("|")}
-    assert widths == {6, 9, 2 + len(STATES), 2 + len(STATES) + len(STATUSES)}
+    assert widths == {6, 10, 2 + len(STATES), 2 + len(STATES) + len(STATUSES)}
     table = lines[lines.index("| paper | claims | agrees | disagrees | inconclusive | stale | missing |") + 2 :]
     table = table[: 1 + len({claim["paper"] for claim in CLAIMS})]
     counts = [[int(cell) for cell in line.split("|")[2:-1]] for line in table]

@@ -10,6 +10,7 @@ from typing import Any
 from engram.claims import Claim, Measure, Runs, Scale
 from engram.claims.experiment import Experiment, known_scale, unique
 from engram.claims.index import Index, Spoiled, refuse_spoiled
+from engram.claims.multiplicity import claim_p, risk
 from engram.claims.ranges import tested_range
 from engram.claims.registration import FRESH, Sentence, Status, made_under, registration
 from engram.claims.seeds import seeds_in_words
@@ -68,6 +69,13 @@ class Entry:
         weak = self.diverged or not self.claim.has_seeds(self.experiment.least_seeds(self.scale))
         return "inconclusive" if weak else self.claim.verdict
 
+    def _surety(self) -> dict[str, float | None]:
+        """The p-value of the verdict, and how probable it is at most that it is false; None where none is decided."""
+        if self.claim is None or self.verdict not in ("agrees", "disagrees"):
+            return {"verdict_p": None, "risk": None}
+        p = claim_p(self.claim)
+        return {"verdict_p": p, "risk": None if p is None else risk(self.claim)}
+
     @property
     def registered(self) -> Sentence | None:
         form = registration().get(self.experiment.name)
@@ -106,6 +114,7 @@ class Entry:
             "experiment": self.experiment.name,
             "scale": self.scale,
             "verdict": self.verdict,
+            **self._surety(),
             "kind": self.registered.kind if self.registered else None,
             "status": self.status,
             "unregistered": self.unregistered if self.status == "exploratory" else None,

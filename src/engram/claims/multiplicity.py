@@ -73,11 +73,11 @@ def false_verdicts(claims: Sequence[Claim]) -> FalseVerdicts:
     if not any(decided):
         return FalseVerdicts(0, 0.0, 0.0)
     shares = np.asarray(false_discovery_control([p for _, p in tested]))
-    risks = [_risk(claim) for (claim, _), sure in zip(tested, decided, strict=True) if sure]
+    risks = [risk(claim) for (claim, _), sure in zip(tested, decided, strict=True) if sure]
     return FalseVerdicts(sum(decided), sum(risks), float(shares[np.array(decided)].max() * sum(decided)))
 
 
-def _risk(claim: Claim) -> float:
+def risk(claim: Claim) -> float:
     """At most the probability that the verdict is false."""
     wanted = [m.p for m in claim.measures if m.verdict == claim.verdict and m.p is not None]
     return min(1.0, sum(wanted) if claim.verdict == "agrees" else min(wanted))

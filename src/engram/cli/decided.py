@@ -31,7 +31,16 @@ def decided(words: Words, homes: Sequence[Path], reread: bool = False) -> Decide
     names = _names(known["ids"], words)
     claims = [claim for name in known["claims"] if name in names for claim in known["claims"][name]]
     named = [c for c in claims if not words or c["id"].startswith(words) or c["experiment"].startswith(words)]
-    return Decided(named, known["unreadable"])
+    return Decided(_adjusted(named), known["unreadable"])
+
+
+def _adjusted(claims: Claims) -> Claims:
+    """With Holm's p-value of each verdict on a paper, among those that are listed."""
+    from engram.claims.multiplicity import holm
+
+    about = [claim for claim in claims if claim["kind"] in ("sentence", "number")]
+    found = dict(zip((c["id"] for c in about), holm([c["verdict_p"] for c in about]), strict=True))
+    return [claim | {"holm": found.get(claim["id"])} for claim in claims]
 
 
 def _key(homes: Sequence[Path], reread: bool) -> str:

@@ -119,7 +119,7 @@ def _write_html(html: Path, names: Words, now: Decided, only: bool, json: bool) 
 
 def _print_ledger(now: Decided, json: bool) -> None:
     from engram.show.claims import counts
-    from engram.show.tables import print_claims, print_counts
+    from engram.show.tables import print_claims, print_counts, print_surety
 
     if json:
         answer({"claims": now.claims, "counts": counts(now.claims), "unreadable": now.unreadable})
@@ -127,6 +127,7 @@ def _print_ledger(now: Decided, json: bool) -> None:
         print_claims(console(), now.claims)
         tell("")
         print_counts(console(), counts(now.claims))
+        print_surety(console(), now.claims)
     _report_unreadable(now)
 
 

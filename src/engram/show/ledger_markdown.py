@@ -16,9 +16,9 @@ band, and disagrees if one lies outside; too few seeds, or one that diverged, de
 the measure that decides: the worst, or the first if all agree. A claim is *confirmed* (or *registered*) if sentence,
 measures, bands, sizes and seeds were written down ([registration](src/engram/data/registration.toml)) before the
 records that decide it were made, *exact* if nothing in it is random, else *exploratory*. Only sentences and numbers of
-a paper count for or against it. The [disagreements](#disagreements) follow in full.
-[docs/ledger.html](docs/ledger.html) has every measure, source and command, with filters and drawings; open it in a
-browser.
+a paper count for or against it; p is that of their verdict after Holm's adjustment for all of them. The
+[disagreements](#disagreements) follow in full. [docs/ledger.html](docs/ledger.html) has every measure, source and
+command, with filters and drawings; open it in a browser.
 
 """
 
@@ -44,7 +44,7 @@ def _counts(papers: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _rows(claims: Sequence[dict[str, Any]]) -> str:
-    head = ["claim", "sentence", "measured", "band", "n", "scale", "verdict", "kind", "status"]
+    head = ["claim", "sentence", "measured", "band", "n", "scale", "verdict", "kind", "status", "p"]
     return _table(head, list(map(_row, claims)))
 
 
@@ -54,7 +54,7 @@ def _row(claim: dict[str, Any]) -> list[str]:
     said += [f"*{_plain(claim['name'])}*"] if claim["name"] else []
     verdict = f"[**disagrees**](#{_anchor(claim['id'])})" if claim_state(claim) == "disagrees" else claim_state(claim)
     numbers = [span(claim["predicted"]), str(claim["n"] or "–"), claim["scale"] or "–"]
-    how = [claim["kind"] or "–", claim["status"]]
+    how = [claim["kind"] or "–", claim["status"], number(claim.get("holm"))]
     return [f"`{claim['id']}`", "<br>".join(said), _measured(claim), *numbers, verdict, *how]
 
 

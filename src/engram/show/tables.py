@@ -46,6 +46,17 @@ def print_counts(console: Console, rows: Sequence[dict[str, Any]]) -> None:
         console.print(line, soft_wrap=True)
 
 
+def print_surety(console: Console, claims: Sequence[dict[str, Any]]) -> None:
+    """How sure the verdicts on papers are, all together."""
+    about = [claim for claim in claims if claim["kind"] in ("sentence", "number") and claim["risk"] is not None]
+    sure = sum(claim["holm"] < 0.05 for claim in about)
+    false = sum(claim["risk"] for claim in about)
+    decided = f"{len(about)} verdicts on papers have a p-value"
+    console.print(
+        Text(f"{decided}: {sure} below 0.05 after Holm; {false:.2g} expected to be false", "dim"), soft_wrap=True
+    )
+
+
 def print_rows(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     """A plain table whose columns are the keys of the rows."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")

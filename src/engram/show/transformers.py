@@ -33,7 +33,7 @@ LEVELS = {
 @house_style()
 def one_and_two_layers(runs: Runs, levels: dict[str, dict[str, float]]) -> Figure:
     """Fig. 2: accuracy of one and two layers, and the attention of two layers where weights are kept."""
-    kept = {kind: next((r for r in runs[kind, 2] if r.snapshot_steps), None) for kind in levels}
+    kept = {kind: next((r for r in runs.get((kind, 2), ()) if r.snapshot_steps), None) for kind in levels}
     maps = {kind: record for kind, record in kept.items() if record is not None}
     fig = Figure(figsize=(12.4, 4.2 + 6.4 * len(maps)))
     parts = fig.subfigures(1 + len(maps), 1, height_ratios=[4.2, *[6.4] * len(maps)], squeeze=False)[:, 0]
@@ -47,7 +47,8 @@ def draw_accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str
     """In-context accuracy of one and two layers, a panel for each kind of triggers; dashed: what theory allows."""
     for ax, kind in zip(axes, levels, strict=True):
         for layers, colour, words in ((2, CYCLE[0], "2 layers"), (1, CYCLE[1], "1 layer")):
-            seed_curves(ax, runs[kind, layers], "accuracy.in_context", colour, words)
+            if (kind, layers) in runs:
+                seed_curves(ax, runs[kind, layers], "accuracy.in_context", colour, words)
         for (name, words), style in zip(LEVELS.items(), ("--", "-.", ":"), strict=True):
             value = levels[kind][name]
             ax.axhline(value, color=MUTED, ls=style, lw=1, label=f"{words}: {value:.2f}")

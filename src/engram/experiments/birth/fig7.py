@@ -9,12 +9,20 @@ each map, minus what the first weights gave it by chance.
 from engram.claims import Figure, Measure, Measures, Runs
 from engram.experiments.birth.fig4_right import SEEDS, specs
 
-__all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "claims", "figure", "specs"]
+__all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "WHY", "claims", "figure", "specs"]
 
 TIMES = "the runs of birth.fig4-right: quick 25 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 7"
 CLAIMS = {
     "birth.memory-diagonals": "W_K2 is weaker for rare triggers, W_K1 for late positions; W_O2 is roughly uniform."
+}
+WHY = {
+    "birth.memory-diagonals": (
+        "W_O2 is not roughly uniform at this scale: the coefficient of variation of its diagonal is about 0.7, "
+        "not far below that of the key memories, although outputs are drawn uniformly. The paper shows one "
+        "picture and says 'seems'. Control: in the same runs strength in W_K2 follows frequency and strength in "
+        "W_K1 falls with position, as the same sentence says."
+    ),
 }
 
 

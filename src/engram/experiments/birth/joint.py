@@ -20,6 +20,14 @@ CLAIMS = {
     "birth.first-layer-last": "Of the two key memories W_K2 is learned first, and W_K1 last.",
     "birth.early-positions": "The previous-token memory W_K1 is learned better at early positions (t<64).",
 }
+WHY = {
+    "birth.first-layer-last": (
+        "At t<64, where most of the work is done, W_K1 is born before W_K2; read at all positions it is born "
+        "later or not at all within the run. The order that the talks state holds for the probe over all "
+        "positions only: which layer is last depends on where W_K1 is read. Control: in the same runs both come "
+        "after W_O2 (birth.output-first)."
+    ),
+}
 SIZES = {
     "smoke": (32, 16, 4, 12),
     "quick": (256, 128, 128, 400),

@@ -42,7 +42,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 def test_run_answers_with_claims_records_and_figures(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, *SMOKE, "--seeds", "2")
     assert set(found) == {"experiment", "scale", "seconds", "claims", "records", "figures"}
-    assert [claim["id"] for claim in found["claims"]] == ["birth.learns", "birth.output-first", "birth.early-positions"]
+    assert [claim["id"] for claim in found["claims"]] == list(find("birth.joint").statements)
     assert [Record(Path(folder)).finished for folder in found["records"]] == [True, True]
     assert {Path(path).suffix for path in found["figures"]} == {".png", ".svg", ".pdf", ".json"}
     assert all(Path(path).stat().st_size > 1000 for path in found["figures"])
@@ -149,9 +149,9 @@ BAD = [
     (["run", "birth.jont"], "did you mean birth.joint?"),
     (["run", "./nothing.py"], "cannot read nothing.py"),
     (["run", "birth.joint", "--scale", "huge"], "the allowed scales are smoke, quick, paper"),
-    (["run", "birth.joint", "--seeds", "0"], "at least one seed"),
-    (["run", "birth.joint", "--seeds", "many"], "whole number"),
-    (["run", "birth.joint", "--seeds", "2.4"], "whole number"),
+    (["run", "birth.joint", "--seeds", "0"], "a number of seeds (8), a range"),
+    (["run", "birth.joint", "--seeds", "many"], "a number of seeds (8), a range"),
+    (["run", "birth.joint", "--seeds", "2.4"], "a number of seeds (8), a range"),
     (["verify", "--scale", "huge"], "the allowed scales are smoke, quick, paper"),
     (["ledger", "--markdown", "--json"], "choose one"),
     ([*SMOKE, "--set", "task.revision=7"], "not a field of a Spec"),

@@ -135,7 +135,7 @@ def test_command_writes_the_page(home: Path, capsys: Any, monkeypatch: pytest.Mo
     assert "choose one" in run("--html", "l.html", "--markdown")
 
 
-@pytest.mark.parametrize(("options", "asked"), [((), 0), (("--anew",), 30)], ids=["committed", "anew"])
+@pytest.mark.parametrize(("options", "asked"), [((), 0), (("--anew",), 60)], ids=["committed", "anew"])
 def test_verify_runs_what_has_no_record(
     options: tuple[str, ...], asked: int, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:

@@ -105,7 +105,7 @@ def test_moved_modules_lose_no_claim(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, check=True)
         found.append(json.loads(done.stdout))
     assert found[0] == found[1]
-    assert {claim["verdict"] for claim in found[1]["claims"]} <= {"agrees", "disagrees", "inconclusive"}
+    assert {claim["verdict"] for claim in found[1]["claims"]} <= {"agrees", "disagrees", "inconclusive", "missing"}
     assert found[1]["unreadable"] == []
 
 

@@ -80,7 +80,7 @@ def verdict(measure: dict[str, Any], interval: Interval) -> str:
 
 
 def test_intervals_and_verdicts_can_be_redone(measures: list[dict[str, Any]]) -> None:
-    assert {measure["method"] for measure in measures} == set(METHODS)
+    assert {measure["method"] for measure in measures} <= set(METHODS)
     for measure in measures:
         if None in measure["values"]:  # a seed that never got there
             assert measure["verdict"] == "inconclusive"

@@ -132,7 +132,7 @@ def _origin(claim: dict[str, Any]) -> str:
 
 
 def _gap(claim: dict[str, Any]) -> str:
-    return f"<dt>not in both</dt><dd>{escape(claim['gap'])}</dd>" if claim["gap"] else ""
+    return f"<dt>source and measure</dt><dd>{escape(claim['gap'])}</dd>" if claim["gap"] else ""
 
 
 def _source(claim: dict[str, Any]) -> str:

@@ -58,5 +58,7 @@ def _forms() -> dict[str, dict[str, str]]:
 def _in_words(known: bool, check: bool, changed: list[str]) -> list[str]:
     if known:
         return ["nothing has changed since it was registered"]
+    if not changed:
+        return ["not registered yet; no form has changed" if check else "registered; no form has changed"]
     head = "not registered yet:" if check else "registered; these claims are exploratory until their seeds are run:"
     return [head, *(f"  {name}" for name in changed)]

@@ -97,9 +97,11 @@ def test_tables_show_cells_titles_and_claims_as_text() -> None:
     assert len(written(console).splitlines()) == 2
     measure = {"name": EVIL, "verdict": "agrees", "predicted": None, "measured": None, "interval": None, "n": 1}
     claim = {"id": EVIL, "statement": EVIL, "scale": EVIL, "n": 1, "stale": False, "diverged": [], "settings": None}
+    claim |= {"status": EVIL, "why_missing": EVIL}
+    measure |= {"method": "t over seeds", "counts": "seeds", "note": EVIL}
     console = terminal()
     print_claims(console, [claim | {"verdict": "agrees", "measures": [measure]}])
-    assert len(written(console).splitlines()) == 4
+    assert len(written(console).splitlines()) == 5
 
 
 def test_the_view_of_a_run_shows_names_of_columns_as_text(tiny: Callable[..., Train], capsys: Capture) -> None:

@@ -214,8 +214,13 @@ def test_the_lab_closes_its_page(home: Path) -> None:
 
 
 def _answers(port: int) -> bool:
-    with socket.socket() as asking:
-        return asking.connect_ex(("127.0.0.1", port)) == 0
+    """That it listens is not enough: it must be serving."""
+    with socket.socket() as asking, suppress(OSError):
+        asking.settimeout(5)
+        asking.connect(("127.0.0.1", port))
+        asking.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        return asking.recv(1) != b""
+    return False
 
 
 def hurry(run: subprocess.Popen[str]) -> None:

@@ -31,10 +31,10 @@ def decided(words: Words, homes: Sequence[Path], reread: bool = False) -> Decide
     names = _names(known["ids"], words)
     claims = [claim for name in known["claims"] if name in names for claim in known["claims"][name]]
     named = [c for c in claims if not words or c["id"].startswith(words) or c["experiment"].startswith(words)]
-    return Decided(_adjusted(named), known["unreadable"])
+    return Decided(adjusted(named), known["unreadable"])
 
 
-def _adjusted(claims: Claims) -> Claims:
+def adjusted(claims: Claims) -> Claims:
     """With Holm's p-value of each verdict on a paper, among those that are listed."""
     from engram.claims.multiplicity import holm
 

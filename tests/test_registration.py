@@ -47,6 +47,40 @@ def test_a_band_that_nobody_can_read_is_refused(words: str) -> None:
         Band.read("slope", words)
 
 
+WRITTEN = """
+["x"]
+n = { quick = 5 }
+
+["x".claims."x.a"]
+kind = "own"
+sentence = "It grows."
+place = "here"
+measures = [["slope", "> 0"]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("n = {", "m = {", "x has no 'n'"),
+        ("n = { quick = 5 }", "n = { quick = 5 }\nfirst_sed = 10100", "x has an unknown 'first_sed'"),
+        ('place = "here"\n', "", "x.a has no 'place'"),
+        ("place =", 'plaice = ""\nplace =', "x.a has an unknown 'plaice'"),
+        ('"own"', '"ours"', "the kind of x.a must be one of sentence"),
+        ("[[", "[[[", "cannot be read"),
+    ],
+)
+def test_a_registration_with_a_mistake_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, why: str
+) -> None:
+    monkeypatch.setattr(registered, "FILE", tmp_path / "registration.toml")
+    registered.FILE.write_text(WRITTEN)
+    assert list(registration.__wrapped__()) == ["x"]
+    registered.FILE.write_text(WRITTEN.replace(old, new))
+    with pytest.raises(EngramError, match=why):
+        registration.__wrapped__()
+
+
 @pytest.mark.parametrize("seeds", [range(1), range(8), range(10_000, 10_005), [4, 7], [3]])
 def test_seeds_in_words_are_read_back(seeds: Any) -> None:
     assert read_seeds(seeds_in_words(seeds)) == list(seeds)

@@ -114,16 +114,32 @@ class Registered:
 @cache
 def registration() -> dict[str, Registered]:
     """What is registered, by experiment."""
-    return {name: _read(name, entry) for name, entry in tomllib.loads(registered.FILE.read_text()).items()}
+    try:
+        entries = tomllib.loads(registered.FILE.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise EngramError(f"registration: {registered.FILE.name} cannot be read ({error})") from None
+    return {name: _read(name, entry) for name, entry in entries.items()}
 
 
 def _read(name: str, entry: dict[str, Any]) -> Registered:
+    _refuse_other_fields(name, entry, {"n", "claims"}, {"first_seed", "earlier"})
     claims = {id: _read_claim(id, claim) for id, claim in entry["claims"].items()}
     rest = {key: value for key, value in entry.items() if key in ("first_seed", "earlier")}
     return Registered(entry["n"], claims, raw=entry, **rest)
 
 
+def _refuse_other_fields(name: str, entry: dict[str, Any], needed: set[str], allowed: set[str]) -> None:
+    """A field that is misspelt would be one that is not there, and change seeds or status without a word."""
+    missing, unknown = sorted(needed - set(entry)), sorted(set(entry) - needed - allowed)
+    if missing:
+        raise EngramError(f"registration: {name} has no {missing[0]!r}")
+    if unknown:
+        known = ", ".join(sorted(needed | allowed))
+        raise EngramError(f"registration: {name} has an unknown {unknown[0]!r}; allowed: {known}")
+
+
 def _read_claim(id: str, claim: dict[str, Any]) -> Sentence:
+    _refuse_other_fields(id, claim, {"kind", "sentence", "place", "measures"}, {"quote", "looked", "gap"})
     if claim["kind"] not in get_args(Kind):
         raise EngramError(f"registration: the kind of {id} must be one of {', '.join(KINDS)}; got {claim['kind']!r}")
     bands = tuple(Band.read(*measure) for measure in claim["measures"])

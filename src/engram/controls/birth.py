@@ -168,6 +168,7 @@ CONTROLS: Controls = {
             "both stay where they are at 30–50 % of the steps", changed(held(OUTPUT, "kl.W_F", begin=0.3, end=0.5))
         ),
     ),
+    "birth.bigram-memory-kl": (Control("W_F learns nothing", changed(held("kl.W_F"))),),
     "birth.preference": (
         Control(
             "the model prefers the bigram where it preferred the head",

@@ -27,7 +27,7 @@ from engram.records.files import Row
 from engram.theory.fact_flow import Head
 
 PARTS = [("loss.relation", "loss.subject"), ("distance.relation", "distance.subject")]
-READ = ("all.loss", "all.loss.relation", "all.distance.relation")
+READ = ("all.loss", "all.loss.relation", "all.loss.subject", "all.distance.relation")
 ANSWERS, RELATION = 32, 8  # of the linear and the softmax head: all answers, and those of a relation
 
 
@@ -78,6 +78,11 @@ def _straight(record: Record) -> Record:
     """The loss falls in a straight line over the time of the run."""
     first, end = record.rows[0]["loss"], record.rows[-1]["time"]
     return with_rows(record, [{**row, "loss": first * (1 - 0.999 * row["time"] / end)} for row in record.rows])
+
+
+def _twice_as_fast(record: Record) -> Record:
+    last = len(record.rows) - 1
+    return with_rows(record, [record.rows[min(2 * step, last)] for step in range(last + 1)])
 
 
 def _fact_by_fact(record: Record, row: Row) -> Row:
@@ -131,6 +136,10 @@ CONTROLS: Controls = {
     ),
     "facts.which-part-first": (OTHER_PART,),
     "facts.escape-times": (Control("time runs 25 % slower", changed(multiplied(1.25, "time"), only=_at("run"))),),
+    "facts.published-stages": (
+        Control("twice the learning rate", changed(_twice_as_fast, only=_at("SGD"))),
+        Control("nothing is learned", changed(held(), only=_at("SGD"))),
+    ),
     "facts.softmax-stages": (
         Control("facts are learned one by one, without the relation", changed(rewritten(_fact_by_fact))),
         Control("nothing is learned", changed(held(begin=0, end=0), columns({name: name for name in READ}, 0.01))),

@@ -113,6 +113,7 @@ CONTROLS: Controls = {
         ),
     ),
     "memory.denoising": (NOTHING, Control("scales are 25 % larger", changed(multiplied(1.25, "alpha", "beta")))),
+    "memory.denoising-floor": (NOTHING, Control("the error is 10 % larger", changed(multiplied(1.1, "loss.test")))),
     "memory.denoising-longer": (
         Control("100 epochs more change nothing", instead({("clusters", "longer"): ("clusters", "softmax")})),
     ),

@@ -13,7 +13,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
+from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Rows, Runs, Scale, Seeds, checks
 from engram.claims.readings import worst_by_seed
 from engram.experiments.facts import stages_plan
 from engram.models.factual import LinearHead
@@ -30,6 +30,7 @@ CLAIMS = {
     "facts.hallucination-stage": "Between uniform and right answers there is a stage at which p̂ is p(a | r).",
     "facts.which-part-first": "Which part comes first, relation or subject, follows the rates λ.",
     "facts.escape-times": "Tokens grow at λ_r and λ_s, and leave when their logit under this growth would be 1.",
+    "facts.published-stages": "SGD leaves ln |A| at about step 1,600 and ends at a loss of about 0.01, as published.",
 }
 SEEDS = {"quick": 3, "paper": 3}
 MAIN = {"S": 16, "R": 4, "D": 8, "T": 32, "noise": 20}
@@ -66,6 +67,7 @@ def claims(runs: Runs) -> Claimed:
     yield "facts.hallucination-stage", [*_plateaus(run)]
     yield "facts.which-part-first", [_which_first(runs)]
     yield "facts.escape-times", [*_escapes(run)]
+    yield "facts.published-stages", [*_sampled_stages(runs["SGD"])]
 
 
 def _falls(rows: Rows) -> Measures:
@@ -132,6 +134,24 @@ def _escapes(rows: Rows) -> Measures:
         yield Measure.exact(f"growth of w({name}) over λ, minus 1", float(slope / rate) - 1, 0.1)
         left, expected = next(row["time"] for row in rows if row[f"logit.{name}"] > 1), escape_time(rate, share, ALPHA)
         yield Measure.exact(f"time at which {name}s leave, over predicted, minus 1", left / expected - 1, 0.1)
+
+
+def _sampled_stages(records: Records) -> Measures:
+    """Of the training that was published: when the first stage ends, how long the second lasts, the end."""
+    curves = [record.curve("all.loss") for record in records]
+    middle, low = log(sqrt(MAIN["R"]) * MAIN["D"]), log(sqrt(MAIN["D"]))
+    left, known = ([_first_below(*curve, level) for curve in curves] for level in (middle, low))
+    yield Measure.over_seeds("step at which the loss is half way from ln |A| to ln D", left, 1400, 2000)
+    yield Measure.over_seeds("step at which the loss is half of ln D", known, 4000, 6000)
+    yield Measure.over_seeds("loss at step 8192", [float(losses[-1]) for _, losses in curves], 0.005, 0.02)
+
+
+def _first_below(steps: np.ndarray, losses: np.ndarray, level: float) -> float:
+    """By interpolation between the rows; the last step if the loss never is."""
+    after = int(np.argmax(losses < level))
+    if after == 0:
+        return float(steps[-1])
+    return float(np.interp(level, losses[[after, after - 1]], steps[[after, after - 1]]))
 
 
 def figure(runs: Runs) -> Figure:

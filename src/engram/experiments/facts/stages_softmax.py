@@ -33,20 +33,21 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 
 def claims(runs: Runs) -> Measures:
-    over, relation, distance = zip(*map(_between, runs["softmax head"]), strict=True)
+    over, relation, subject, distance = zip(*map(_between, runs["softmax head"]), strict=True)
     ends = [record.curve("all.loss")[1][-1] for record in runs["softmax head"]]
     yield Measure.over_seeds("where p̂ is nearest to p(a | r): loss minus ln D", over, -0.4, 0.4)
     yield Measure.over_seeds("there, loss of the relation alone", relation, high=0.2)
+    yield Measure.over_seeds("there, loss of the subject alone, over ln D", subject, low=0.5)
     yield Measure.over_seeds("there, distance of p̂ to p(a | r)", distance, high=0.2)
     yield Measure.over_seeds("loss at the end", ends, high=0.5)
 
 
-def _between(record: Record) -> tuple[float, float, float]:
-    """At the moment at which p̂ is nearest to p(a | r): loss minus ln D, loss of the relation alone, distance."""
+def _between(record: Record) -> tuple[float, float, float, float]:
+    """Where p̂ is nearest to p(a | r): loss minus ln D, of the relation alone, of the subject alone, distance."""
     distance = record.curve("all.distance.relation")[1]
     at = int(distance.argmin())
-    found = {name: float(record.curve(f"all.{name}")[1][at]) for name in ("loss", "loss.relation")}
-    return found["loss"] - log(8), found["loss.relation"], float(distance[at])
+    found = {name: float(record.curve(f"all.{name}")[1][at]) for name in ("loss", "loss.relation", "loss.subject")}
+    return found["loss"] - log(8), found["loss.relation"], found["loss.subject"] / log(8), float(distance[at])
 
 
 def figure(runs: Runs) -> Figure:

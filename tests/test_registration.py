@@ -41,6 +41,17 @@ def test_what_is_computed_must_be_what_was_registered() -> None:
     assert "sentence" in str(SENTENCE.difference(replace(GROWS, statement="It grows fast.")))
 
 
+def test_at_paper_scale_sizes_in_names_are_those_of_the_scale() -> None:
+    quick = Sentence("own", "It grows.", "here", (Band("slope of W_O2 at d = 64", 0.8, 1.2),))
+    larger = Claim("x.grows", "It grows.", "", (measured("slope of W_O2 at d = 256", 0.8, 1.2),))
+    assert quick.difference(larger) is not None
+    assert quick.difference(larger, "paper") is None
+    other = replace(larger, measures=(measured("slope of W_O1 at d = 256", 0.8, 1.2),))
+    assert "is not registered" in str(quick.difference(other, "paper"))  # W_O1 is another matrix, not a size
+    own = replace(quick, paper=(Band("slope of W_O2 at d = 256", 0.9, 1.1),))
+    assert "the band of" in str(own.difference(larger, "paper"))
+
+
 @pytest.mark.parametrize("words", ["0.5", "≥ 0", "1 … ", "> a", ""])
 def test_a_band_that_nobody_can_read_is_refused(words: str) -> None:
     with pytest.raises(EngramError, match="must read like"):

@@ -192,7 +192,7 @@ def _against_registration(experiment: Experiment, runs: Runs, diverged: Sequence
             return "it is not registered"
         others = [id for id, then in made.items() if then.get(claim.id, {}).get(runs.scale) != forms[claim.id]]
         begun = f"record {others[0]} was begun under another registration, or before there was one" if others else None
-        return begun or entry.claims[claim.id].difference(claim)
+        return begun or entry.claims[claim.id].difference(claim, runs.scale)
 
     return against
 

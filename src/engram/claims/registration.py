@@ -25,6 +25,7 @@ Kind = Literal["sentence", "number", "own", "identity"]
 Status = Literal["registered", "confirmed", "exploratory", "exact"]
 FRESH = 10_000  # seeds from here on are used once, under a registration
 NUMBER = r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+SIZE = rf"(?<![\w.]){NUMBER}"  # not the 2 of W_O2
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,10 @@ class Band:
             f"registration: the band of {name!r} must read like '> 0', '< 0.5' or '0.8 … 1.2'; got {words!r}"
         )
 
+    def of_any_size(self) -> "Band":
+        """The same at another scale, where measures are named after other sizes."""
+        return Band(re.sub(SIZE, "#", self.name), self.low, self.high)
+
     def names(self, measure: Measure) -> bool:
         return re.fullmatch(NUMBER.join(map(re.escape, self.name.split("#"))), measure.name) is not None
 
@@ -65,6 +70,7 @@ class Sentence:
 
     looked    what was decided after numbers had been seen
     gap       what the source says that is not measured, or what is measured that it does not say
+    paper     bands at paper scale, where they are others than at quick
     """
 
     kind: Kind
@@ -74,18 +80,24 @@ class Sentence:
     quote: str | None = None
     looked: str | None = None
     gap: str | None = None
+    paper: tuple[Band, ...] = ()
 
-    def difference(self, claim: Claim) -> str | None:
+    def bands_at(self, scale: str) -> tuple[Band, ...]:
+        if scale != "paper":
+            return self.bands
+        return self.paper or tuple(band.of_any_size() for band in self.bands)
+
+    def difference(self, claim: Claim, scale: str = "quick") -> str | None:
         """How what is computed differs from what was registered; None if it does not."""
         if claim.statement != self.sentence:
             return "its sentence is not the registered one"
-        used = set[Band]()
+        used, bands = set[Band](), self.bands_at(scale)
         for measure in claim.measures:
-            named = [band for band in self.bands if band.names(measure)]
+            named = [band for band in bands if band.names(measure)]
             if not any(band.is_that_of(measure) for band in named):
                 return f"{'the band of' if named else 'the measure'} “{measure.name}” is not registered"
             used.update(named)
-        left = [band.name for band in self.bands if band not in used]
+        left = [band.name for band in bands if band not in used]
         return f"the registered measure “{left[0]}” is not computed" if left else None
 
 
@@ -107,7 +119,8 @@ class Registered:
         """For each claim the digest of all that can change its verdict."""
         seeds = self.seeds(scale) or range(0)
         common = {"seeds": [seeds.start, len(seeds)], "runs": sorted(runs)}
-        whole = {id: common | {key: c[key] for key in ("sentence", "measures")} for id, c in self.raw["claims"].items()}
+        asked = {id: {"measures": c.get(scale, c["measures"])} for id, c in self.raw["claims"].items()}
+        whole = {id: common | asked[id] | {"sentence": c["sentence"]} for id, c in self.raw["claims"].items()}
         return {id: registered.digest_of(json.dumps(one, sort_keys=True).encode()) for id, one in whole.items()}
 
 
@@ -139,12 +152,12 @@ def _refuse_other_fields(name: str, entry: dict[str, Any], needed: set[str], all
 
 
 def _read_claim(id: str, claim: dict[str, Any]) -> Sentence:
-    _refuse_other_fields(id, claim, {"kind", "sentence", "place", "measures"}, {"quote", "looked", "gap"})
+    _refuse_other_fields(id, claim, {"kind", "sentence", "place", "measures"}, {"quote", "looked", "gap", "paper"})
     if claim["kind"] not in get_args(Kind):
         raise EngramError(f"registration: the kind of {id} must be one of {', '.join(KINDS)}; got {claim['kind']!r}")
-    bands = tuple(Band.read(*measure) for measure in claim["measures"])
+    bands, paper = (tuple(Band.read(*one) for one in claim.get(key, ())) for key in ("measures", "paper"))
     known = {key: claim[key] for key in ("kind", "sentence", "place", "quote", "looked", "gap") if key in claim}
-    return Sentence(bands=bands, **known)
+    return Sentence(bands=bands, paper=paper, **known)
 
 
 @cache

@@ -23,6 +23,9 @@ def register(*, check: bool = False, json: bool = False) -> int:
     versions, now = registered.history(), _forms()
     before = forms_at(versions[-1]["file"]) if versions else {}
     changed = {name: forms for name, forms in now.items() if before.get(name) != forms}
+    scales = {
+        name: [one for one in forms if before.get(name, {}).get(one) != forms[one]] for name, forms in changed.items()
+    }
     file = registered.in_force()["file"]
     known = bool(versions) and versions[-1]["file"] == file and not changed
     if not known and not check:
@@ -32,7 +35,7 @@ def register(*, check: bool = False, json: bool = False) -> int:
     if json:
         answer({"file": file, "registered": known or not check, "changed": sorted(changed)})
     else:
-        tell(*_in_words(known, check, sorted(changed)))
+        tell(*_in_words(known, check, [f"{name} ({', '.join(scales[name])})" for name in sorted(changed)]))
     return 1 if check and not known else 0
 
 
@@ -60,5 +63,9 @@ def _in_words(known: bool, check: bool, changed: list[str]) -> list[str]:
         return ["nothing has changed since it was registered"]
     if not changed:
         return ["not registered yet; no form has changed" if check else "registered; no form has changed"]
-    head = "not registered yet:" if check else "registered; these claims are exploratory until their seeds are run:"
+    head = (
+        "not registered yet:"
+        if check
+        else "registered; at these scales claims are exploratory until their seeds are run:"
+    )
     return [head, *(f"  {name}" for name in changed)]

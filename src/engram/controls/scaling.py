@@ -1,0 +1,5 @@
+"""Controls of the experiments on heavy-tailed data, from one file for each theme."""
+
+from engram.claims.controls import Controls
+
+CONTROLS: Controls = {}

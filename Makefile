@@ -1,6 +1,7 @@
 # make birth   sets up .venv and watches an induction head being born
 # make page    builds the page of the lab from web/ (needs node)
 # make test    sets up everything that tests need, and runs them
+# make findings  writes docs/findings.md with its figures, after records were added
 # make manifest  lists the digests of all committed records, after some were added
 # make chaos   injects faults into real runs (FAULTS=300 SEED=7; ONLY=13 repeats one of them)
 # make paper   runs every experiment on its registered seeds, behind all other work; after a kill it goes on (paper-state,
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: birth test chaos paper paper-state paper-pack check setup ledger manifest controls page page-check
+.PHONY: birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
@@ -45,6 +46,11 @@ check: $(VENV)/.dev
 ledger: $(VENV)/.core
 	@$(BIN)/engram ledger --markdown > LEDGER.md
 	@$(BIN)/engram ledger --html docs/ledger.html --committed
+
+# exit code 1 says that the prose of a finding was written for another verdict; the page names it
+findings: $(VENV)/.core
+	@$(BIN)/engram findings --figures docs/findings
+	@$(BIN)/engram findings --markdown > docs/findings.md
 
 manifest: $(VENV)/.core
 	@$(BIN)/engram runs manifest

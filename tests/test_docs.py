@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 
 import engram
-from engram.claims.ledger import Index, ledger
+from engram.claims.findings import declared, stamp
+from engram.claims.ledger import Index, best_runs, ledger
 from engram.cli.decided import adjusted
 from engram.experiments import find, matching, names
 from engram.records.bundle import MOST_COMMITTED
 from engram.records.files import COMMITTED
 from engram.records.shelf import all_records
+from engram.show.findings import changed_verdicts
+from engram.show.findings import markdown as findings_page
 from engram.show.ledger_markdown import markdown
 from engram.show.ledger_page import page
+from engram.show.save import MOST_BYTES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -76,9 +80,13 @@ def test_doctests() -> None:
 
 
 @pytest.fixture(scope="module")
-def committed() -> list[dict[str, Any]]:
+def index() -> Index:
+    return Index.of([COMMITTED])
+
+
+@pytest.fixture(scope="module")
+def committed(index: Index) -> list[dict[str, Any]]:
     """Every claim, decided by the committed records."""
-    index = Index.of([COMMITTED])
     assert index.unreadable == []
     return adjusted([entry.to_json() for entry in ledger(matching(()), index)])
 
@@ -98,6 +106,23 @@ def test_ledgers_are_generated_from_committed_records(committed: list[dict[str, 
     assert (ROOT / "LEDGER.md").read_text() == markdown(committed)
     html = page(committed, "the committed records", "engram ledger --html FILE --committed")
     assert (ROOT / "docs/ledger.html").read_text() == html
+
+
+def test_findings_are_generated_from_committed_records(committed: list[dict[str, Any]]) -> None:
+    """The page is that of `make findings`, to the byte; where a verdict has changed, a person rewrites the prose."""
+    assert changed_verdicts(declared(), committed) == []
+    assert (ROOT / "docs/findings.md").read_text() == findings_page(declared(), committed)
+
+
+def test_figures_of_findings_are_small_and_show_the_records_that_decide(index: Index) -> None:
+    """`make findings` draws them."""
+    shown = {name for finding in declared() for name in finding.figures}
+    assert {path.name for path in (ROOT / "docs/findings").iterdir()} == {f"{name}.webp" for name in shown}
+    for name in shown:
+        image, best = (ROOT / f"docs/findings/{name}.webp").read_bytes(), best_runs(find(name), index)
+        assert best is not None
+        assert stamp(best[0]).encode() in image, name
+        assert len(image) <= MOST_BYTES, name
 
 
 def test_committed_records_are_whole_and_small() -> None:

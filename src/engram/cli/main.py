@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 from engram.cli.facts import fact
+from engram.cli.findings import findings
 from engram.cli.lab import lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
 from engram.cli.output import (
@@ -35,7 +36,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # it would end without a word; `main` says what was kept
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
-for command in (runs, queue, fact, lab, replay, verify, ledger, register):
+for command in (runs, queue, fact, lab, replay, verify, ledger, findings, register):
     app.command(command)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
@@ -213,9 +214,9 @@ def bench(*names: str, json: bool = False) -> None:
 @app.command
 def doctor(*, json: bool = False) -> None:
     """Show versions, threads, device, disk and optional parts."""
-    from engram.cli.doctor import findings
+    from engram.cli.doctor import findings as found
 
-    rows = findings()
+    rows = found()
     if json:
         answer({"doctor": {row["what"]: row["found"] for row in rows}})
     else:

@@ -18,7 +18,8 @@ measures, bands, sizes and seeds were written down ([registration](src/engram/da
 records that decide it were made, *exact* if nothing in it is random, else *exploratory*. Only sentences and numbers of
 a paper count for or against it; p is that of their verdict after Holm's adjustment for all of them. The
 [disagreements](#disagreements) follow in full. [docs/ledger.html](docs/ledger.html) has every measure, source and
-command, with filters and drawings; open it in a browser.
+command, with filters and drawings; open it in a browser. [docs/findings.md](docs/findings.md) tells ten of them with
+their figures.
 
 """
 

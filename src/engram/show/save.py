@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from engram.errors import EngramError
 from engram.records.files import replace, writing_to
 from engram.show.literal import plain
 from engram.show.style import house_style
@@ -21,6 +22,8 @@ FORMATS = {
     "svg": {"Date": None},
     "pdf": {"CreationDate": None},
 }  # no clock in a figure
+MOST_BYTES = 60_000  # of a figure in a document
+SMALLER = [(dpi, quality) for dpi in (120, 100, 85, 70) for quality in (88, 75, 60)]  # the first that fits
 
 
 def figure_paths(folder: Path, name: str) -> list[Path]:
@@ -46,6 +49,17 @@ def image_bytes(figure: Figure, kind: str) -> bytes:
         figure.savefig(buffer, format=kind, metadata=FORMATS[kind])
         figure.set_layout_engine("none")  # laid out once: the other formats take the same places
     return buffer.getvalue()
+
+
+def small_image(figure: Figure, note: str) -> bytes:
+    """A WebP for a document, as sharp as fits into its size; the note stands in the file as it is."""
+    for dpi, quality in SMALLER:
+        buffer, how = io.BytesIO(), {"quality": quality, "method": 6, "xmp": note.encode()}
+        with house_style():
+            figure.savefig(buffer, format="webp", dpi=dpi, pil_kwargs=how)
+        if len(buffer.getvalue()) <= MOST_BYTES:
+            return buffer.getvalue()
+    raise EngramError(f"a figure of at most {MOST_BYTES // 1000} kB cannot be drawn; show fewer panels or lines")
 
 
 def drawn_data(figure: Figure) -> dict[str, Any]:

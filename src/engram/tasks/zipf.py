@@ -49,4 +49,4 @@ class Zipf(Value, name="tasks.zipf.Zipf"):
     def error(self, scores: Float[np.ndarray, "... N M"]) -> Float[np.ndarray, "..."]:
         """The probability of a wrong answer; equal scores, and scores that are no numbers, answer 0."""
         given = np.where(np.isnan(scores).any(-1), 0, np.nan_to_num(scores, nan=-np.inf).argmax(-1))
-        return np.asarray((given != self.answers) @ self.probabilities)
+        return np.asarray(np.where(given != self.answers, self.probabilities, 0.0).sum(-1))

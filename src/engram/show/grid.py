@@ -1,0 +1,45 @@
+"""The grid of optimisers as small multiples: error against width, a panel for each model, optimiser and layer norm."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from engram.show.curves import headline
+from engram.show.panels import MARKS, log_sizes, panels
+from engram.show.style import house_style
+
+Way = tuple[str, str, bool]
+Found = Mapping[tuple[int, float], tuple[Sequence[float], float]]  # by d and γ: our errors, the published mean
+LEAST = 1e-5  # errors of 0 are drawn here
+
+
+@house_style()
+def small_multiples(found: Mapping[Way, Found], widths: Sequence[int], rates: Sequence[float], where: str) -> Figure:
+    """Lines and dots are our means, with all seeds behind; rings are what was published."""
+    axes = panels(12.5, 8.4, 3, 4, sharex=True, sharey=True)
+    for ax, (way, cells) in zip(axes.flat, found.items(), strict=True):
+        for i, rate in enumerate(rates):
+            _draw(ax, cells, widths, rate, i)
+        norm = ", layer norm" if way[2] else ""
+        ax.set_title(f"{way[0]}, {'signs' if way[1] == 'sign' else 'SGD'}{norm}", fontsize=9.5)
+        ax.set(yscale="log")
+        log_sizes(ax, widths)
+    for ax in axes[-1]:
+        ax.set_xlabel("width d")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("error")
+    axes[0, 0].legend(fontsize=7.5, ncols=2)
+    return headline(axes[0, 0].get_figure(root=True), f"Error on Zipf data, {where}: ours, and published (rings)")
+
+
+def _draw(ax: Axes, cells: Found, widths: Sequence[int], rate: float, i: int) -> None:
+    colour, shown = f"C{i}", [d for d in widths if (d, rate) in cells]
+    for d in shown:
+        ours, published = cells[d, rate]
+        ax.plot([d] * len(ours), np.maximum(ours, LEAST), MARKS[i], color=colour, ms=2.5, alpha=0.25)
+        if not np.isnan(published):
+            ax.plot(d, max(published, LEAST), "o", mfc="none", mec=colour, ms=9, mew=1.1, zorder=4)
+    means = [max(float(np.mean(cells[d, rate][0])), LEAST) for d in shown]
+    ax.plot(shown, means, color=colour, marker=MARKS[i], ms=4, lw=1.3, label=f"γ = {rate:g}")

@@ -1,6 +1,7 @@
 """Whoever has only what `engram ledger --json` prints gets the same intervals and verdicts, by other means."""
 
 import json
+from functools import cache
 from math import inf, pi, sqrt
 from typing import Any
 
@@ -41,15 +42,22 @@ def exact_binomial(measure: dict[str, Any]) -> Interval:
     return 0.0 if k == 0 else float(low), 1.0 if k == of else float(high)
 
 
+THETA, RHO = (np.arange(900) + 0.5) / 900, beta.ppf((np.arange(300) + 0.5) / 300, 1, 5)
+
+
+@cache
+def log_pmf(k: int, m: int) -> np.ndarray:
+    """Of k hits of m at each θ and ρ; many seeds of many measures have the same."""
+    p = np.sin(THETA * pi / 2)[:, None] ** 2
+    return betabinom.logpmf(k, m, p * (1 - RHO) / RHO, (1 - p) * (1 - RHO) / RHO)
+
+
 def beta_binomial(measure: dict[str, Any]) -> Interval:
     """The posterior of p, summed over even quantiles of both priors: arcsine for p, Beta(1, 5) for ρ."""
-    theta, rho = (np.arange(900) + 0.5) / 900, beta.ppf((np.arange(300) + 0.5) / 300, 1, 5)
-    p = np.sin(theta * pi / 2)[:, None] ** 2
     hits = [round(v * m) for v, m in zip(measure["values"], measure["out_of"], strict=True)]
-    a, b = p * (1 - rho) / rho, (1 - p) * (1 - rho) / rho
-    logs = sum(betabinom.logpmf(k, m, a, b) for k, m in zip(hits, measure["out_of"], strict=True))
+    logs = sum(log_pmf(k, m) for k, m in zip(hits, measure["out_of"], strict=True))
     mass = np.exp(logs - np.max(logs)).sum(axis=1)
-    low, high = np.interp([0.025, 0.975], np.cumsum(mass) / mass.sum(), np.sin((theta + 0.5 / 900) * pi / 2) ** 2)
+    low, high = np.interp([0.025, 0.975], np.cumsum(mass) / mass.sum(), np.sin((THETA + 0.5 / 900) * pi / 2) ** 2)
     return 0.0 if not any(hits) else float(low), 1.0 if hits == measure["out_of"] else float(high)
 
 

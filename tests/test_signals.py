@@ -76,8 +76,9 @@ def ended(run: subprocess.Popen[str], code: int) -> str:
 
 
 def begun(home: Path, rows: int = 5, count: int = 1) -> bool:
-    """Whether so many runs have more than so many rows."""
-    return len([record for record in all_records(home) if len(record.rows) > rows]) >= count
+    """Whether so many runs have more than so many rows, which are not parsed: that would slow the runs down."""
+    written = [file.read_bytes().count(b"\n") for file in home.glob("*/rows.jsonl")]
+    return len([length for length in written if length > rows]) >= count
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

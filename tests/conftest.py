@@ -6,8 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from jaxtyping import install_import_hook
-
 from engram.folders import cache
 
 if "ENGRAM_TESTS" not in os.environ:  # the first process: the others, which run the tests, share its folder
@@ -18,7 +16,10 @@ if "ENGRAM_TESTS" not in os.environ:  # the first process: the others, which run
 for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):  # what tests trust and remember is forgotten with them
     os.environ[name] = os.environ["ENGRAM_TESTS"]
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests run side by side: threads that wait must not spin
-install_import_hook("engram", "typecheck.check")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # those of numpy always do, and QR takes fifty times as long
+import typecheck  # noqa: E402
+
+typecheck.check_package("engram")
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402

@@ -58,8 +58,10 @@ def _covers(p: float, hits: np.ndarray, trials: int, of_hits: np.ndarray) -> np.
 
 def of_trials(n: int, p: float, trials: int, times: int) -> float:
     """Shares of independent trials."""
-    drawn = hits_of(n, p, 0.0, trials, times).tolist()
-    return coverage(p, (Binomial.of(hits, [trials] * n).interval for hits in drawn))
+    drawn = hits_of(n, p, 0.0, trials, times)
+    some = {int(hits.sum()): hits.tolist() for hits in drawn}  # the interval depends on the sum alone
+    found = {total: Binomial.of(hits, [trials] * n).interval for total, hits in some.items()}
+    return coverage(p, (found[int(total)] for total in drawn.sum(axis=1)))
 
 
 def table(times: int) -> Iterator[str]:

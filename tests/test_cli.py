@@ -50,26 +50,25 @@ def test_run_answers_with_claims_records_and_figures(home: Path, capsys: pytest.
     assert "W_O2" in [line["label"] for line in drawn["panels"][1]["lines"]]
 
 
-ONE_RUN = """
+ONE_BY_ONE = """
 import sys, torch
 from pathlib import Path
 from engram.runner.execute import execute
 from engram.experiments import find
 torch.set_num_threads(1)
-execute(find("birth.joint").specs("smoke", [int(sys.argv[1])])[0], Path(sys.argv[2]))
+for spec in find("birth.joint").specs("smoke", [int(seed) for seed in sys.argv[2:]]):
+    execute(spec, Path(sys.argv[1]))
 """
 
 
 def test_many_runs_in_processes_equal_one_by_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The engine may not change a number: two worker processes against this process, one thread each."""
+    """The engine may not change a number: two worker processes against one, one thread each."""
     folders = [Path(folder) for folder in answer(capsys, *SMOKE, "--seeds", "3")["records"]]
     rows = {folder.name: (folder / "rows.jsonl").read_bytes() for folder in folders}
     for folder in folders:
         answer(capsys, "runs", "rm", folder.name, "--yes")
-    for folder in folders:
-        seed = folder.name.split("-s")[-1].split("-")[0]
-        subprocess.run([sys.executable, "-c", ONE_RUN, seed, str(home)], check=True)
-        assert (folder / "rows.jsonl").read_bytes() == rows[folder.name]
+    subprocess.run([sys.executable, "-c", ONE_BY_ONE, str(home), "0", "1", "2"], check=True)
+    assert {folder.name: (folder / "rows.jsonl").read_bytes() for folder in folders} == rows
 
 
 def test_list_doctor_ledger_runs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,10 @@
 """Laws of learning: gradients are exact, optimisers are torch's, and stopping changes nothing."""
 
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +17,8 @@ from engram.errors import EngramError
 from engram.learning import SGD, Adam, Diverged, Plan, train
 from engram.learning.reference import TOKENS_AT_ONCE, gradients
 from engram.models import Simplified, Weights
+from engram.specs import Train
+from engram.specs.encode import encode
 from engram.tasks import Batch, Bigram
 
 LINEAR = ("attention", "attention", "linear")
@@ -100,6 +107,47 @@ def test_adam_by_hand() -> None:
         g = gradients(model, by_hand, task.sample(0, moment.step, 3), "all", ("W_K2",)).gradients["W_K2"]
         m, v, t = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2, moment.step + 1
         by_hand["W_K2"] = by_hand["W_K2"] - 0.01 * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)).sqrt() + 1e-8)
+
+
+OF_TORCH = [
+    (SGD(lr=0.3), torch.optim.SGD, {}),
+    (SGD(lr=0.3, momentum=0.9, weight_decay=0.01), torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.01}),
+    (Adam(lr=0.3, betas=(0.8, 0.99), eps=1e-6), torch.optim.Adam, {"betas": (0.8, 0.99), "eps": 1e-6}),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("ours", "of_torch", "options"), OF_TORCH)
+def test_optimisers_take_the_steps_of_torch_to_the_last_bit(
+    ours: SGD | Adam, of_torch: Callable[..., torch.optim.Optimizer], options: dict[str, Any], dtype: torch.dtype
+) -> None:
+    """Also with a gradient that is missing at first, and with another rate later."""
+    draw = torch.Generator().manual_seed(0)
+    parts = [torch.randn(7, 5, dtype=dtype, generator=draw) for _ in range(2)]
+    mine, theirs = ([part.clone() for part in parts] for _ in range(2))
+    optimisers = ours.over(mine), of_torch(theirs, lr=0.3, foreach=False, **options)
+    for step in range(12):
+        given = [torch.randn(7, 5, dtype=dtype, generator=draw) for _ in range(2)] if step > 2 else [parts[0], None]
+        optimisers[0].lr = optimisers[1].param_groups[0]["lr"] = 0.1 / (1 + step)
+        for parameters, optimiser in zip((mine, theirs), optimisers, strict=True):
+            for part, gradient in zip(parameters, given, strict=True):
+                part.grad = None if gradient is None else gradient.clone()
+            optimiser.step()
+        assert all(map(torch.equal, mine, theirs))
+    for a, b in zip(mine, theirs, strict=True):
+        kept = [dict(o.state[p]) for o, p in zip(optimisers, (a, b), strict=True)]
+        assert list(kept[0]) == list(kept[1])
+        assert all(torch.equal(value, kept[1][name]) for name, value in kept[0].items())
+
+
+def test_training_does_not_load_the_compiler_of_torch(tiny: Callable[..., Train], home: Path) -> None:
+    """It would take a second of every process that trains."""
+    code = (
+        "import json, sys; from pathlib import Path; from engram.runner.execute import execute; "
+        "from engram.specs.encode import decode; execute(decode(json.loads(sys.argv[1])), Path('runs')); "
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, json.dumps(encode(tiny()))], check=True, timeout=120)
 
 
 def test_frozen_matrices_stay_and_then_move() -> None:

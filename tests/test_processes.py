@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,22 @@ from engram.records.shelf import all_records
 SMOKE = ["run", "birth.joint", "--scale", "smoke"]
 
 
+STARTED = list[subprocess.Popen[str]]()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """What a failed test has started would take both cores from all tests after it."""
+    yield
+    for run in STARTED:
+        run.kill()
+    STARTED.clear()
+
+
 def start(*words: str, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "engram", *words]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    STARTED.append(subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options))
+    return STARTED[-1]
 
 
 def test_help_and_version_come_without_torch() -> None:

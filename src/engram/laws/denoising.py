@@ -51,8 +51,7 @@ def train_attention(
         yield measure_errors(train, test, weights, attention)
         if epoch == epochs:
             return
-        for group in optimiser.param_groups:
-            group["lr"] = RATE * 0.1 ** sum(epoch >= int(share * epochs) for share in LATE)
+        optimiser.lr = RATE * 0.1 ** sum(epoch >= int(share * epochs) for share in LATE)
         order = torch.from_numpy(generator(seed, "order", epoch).permutation(cut))
         for chosen in order.split(BATCH):
             optimiser.zero_grad()

@@ -92,7 +92,7 @@ def _fast_look(model: Factual, w: Weights, attempt: Attempt, task: FactTask, tes
 def _readable(
     model: Factual, w: Weights, attempts: list[Attempt], task: FactTask, batch: int, seed: int, steps: range
 ) -> None:
-    """The same by autograd through the readable model, and torch's Adam."""
+    """The same by autograd through the readable model, and Adam."""
     for attempt in attempts:
         row, *means = attempt.state
         optimiser = attempt.adam.over([row])

@@ -4,9 +4,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from math import isfinite
 
-import torch
-
 from engram.errors import EngramError
+from engram.learning.optimisers import Optimiser
 from engram.learning.plan import Plan
 from engram.learning.reference import Gradients
 from engram.models import Architecture, Weights
@@ -66,23 +65,20 @@ def train(
         if measured.positions and not isfinite(measured.metrics["loss"]):
             raise Diverged(step)
         yield Moment(step, measured.metrics, {name: w[name] for name in plan.trained}, _averages(optimiser, plan, w))
-        for name in plan.trained:  # torch leaves a parameter without gradient alone: neither momentum nor decay
+        for name in plan.trained:
             w[name].grad = measured.gradients.get(name)
         if step < plan.steps:
             optimiser.step()
     return _averages(optimiser, plan, w)
 
 
-def _averages(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights) -> Weights:
+def _averages(optimiser: Optimiser, plan: Plan, w: Weights) -> Weights:
     return {
-        f"{kind}/{name}": value
-        for name in plan.trained
-        for kind, value in optimiser.state.get(w[name], {}).items()
-        if value is not None
+        f"{kind}/{name}": value for name in plan.trained for kind, value in optimiser.state.get(w[name], {}).items()
     }
 
 
-def _restore(optimiser: torch.optim.Optimizer, plan: Plan, w: Weights, averages: Weights) -> None:
+def _restore(optimiser: Optimiser, plan: Plan, w: Weights, averages: Weights) -> None:
     for key, value in averages.items():
         kind, name = key.split("/")
         optimiser.state[w[name]][kind] = value.clone()

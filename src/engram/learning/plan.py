@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import torch
 from pydantic import Field, InstanceOf, model_validator
 
+from engram.learning.optimisers import Moments, Momentum, Optimiser
 from engram.values import Value
 
 Rate = Annotated[float, Field(gt=0)]
@@ -19,9 +20,9 @@ class SGD(Value, name="learning.plan.SGD"):
     momentum: Share = 0.0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
-    def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
-        """The optimiser of torch for these parameters."""
-        return torch.optim.SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, foreach=False)
+    def over(self, parameters: list[torch.Tensor]) -> Optimiser:
+        """The optimiser for these parameters."""
+        return Momentum(parameters, self.lr, self.momentum, self.weight_decay)
 
 
 class Adam(Value, name="learning.plan.Adam"):
@@ -31,9 +32,9 @@ class Adam(Value, name="learning.plan.Adam"):
     betas: tuple[Share, Share] = (0.9, 0.999)
     eps: Annotated[float, Field(gt=0)] = 1e-8
 
-    def over(self, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
-        """The optimiser of torch for these parameters."""
-        return torch.optim.Adam(parameters, self.lr, self.betas, self.eps, foreach=False)
+    def over(self, parameters: list[torch.Tensor]) -> Optimiser:
+        """The optimiser for these parameters."""
+        return Moments(parameters, self.lr, self.betas, self.eps)
 
 
 class Plan(Value, name="learning.plan.Plan"):

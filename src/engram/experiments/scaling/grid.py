@@ -37,6 +37,7 @@ SMALLEST = 1e-4  # errors below are a few tokens of the tail: their logarithms s
 TINY = 1e-6  # what an error of 0 counts as in a ratio: less than the rarest token has
 ROUNDED = 2e-6  # published numbers have six digits
 PUBLISHED_SEEDS = 10
+KINDS_COUNTED = "kinds of training"  # what n counts: models × optimisers × layer norm
 NAMES = {"smoke": "smoke", "quick": "quick", "paper": "all"}  # of the cells
 
 
@@ -108,13 +109,14 @@ def claims(runs: Runs) -> Claimed:
 
 def _agreement(found: Grid) -> Measures:
     """Cells share seeds and data, so that they are a little less than independent."""
-    z = [cell.z for cells in found.values() for cell in cells.values() if cell.is_published]
+    z = [[cell.z for cell in cells.values() if cell.is_published] for cells in found.values()]
     within = f"share of published cells within {ERRORS:g} combined standard errors"
-    yield Measure.share(within, [sum(abs(one) <= ERRORS for one in z)], [len(z)], low=0.92, independent=True)
+    hits, of = [sum(abs(one) <= ERRORS for one in same) for same in z], [len(same) for same in z]
+    yield Measure.share(within, hits, of, low=0.92, independent=True).noted(counts=KINDS_COUNTED)
     yield Measure.over_seeds("correlation of log errors over cells", [*map(_correlation, _by_seed(found))], low=0.9)
-    hits, of = _signs(found)
+    hits, of = zip(*(_signs(pairs) for pairs in _pairs(found)), strict=True)
     name = "share of published differences (> 2 errors) that have our sign: layer norm, optimiser, model"
-    yield Measure.share(name, [hits], [of], low=0.95, independent=True)
+    yield Measure.share(name, hits, of, low=0.95, independent=True).noted(counts="pairs of kinds")
 
 
 def _by_seed(found: Grid) -> Iterator[list[tuple[float, float]]]:
@@ -128,19 +130,19 @@ def _correlation(pairs: list[tuple[float, float]]) -> float:
     return float(np.corrcoef(np.log(pairs).T)[0, 1])
 
 
-def _signs(found: Grid) -> tuple[int, int]:
+def _signs(pairs: Sequence[tuple[Compared, Compared]]) -> tuple[int, int]:
     """How many of the comparisons that the published grid decides come out alike in ours."""
-    decided = [(one, other) for one, other in _pairs(found) if abs(_published_difference(one, other)) > ERRORS]
+    decided = [(one, other) for one, other in pairs if abs(_published_difference(one, other)) > ERRORS]
     alike = [np.mean(a.ours) - np.mean(b.ours) for a, b in decided], [a.mean - b.mean for a, b in decided]
     return sum(bool(x * y > 0) for x, y in zip(*alike, strict=True)), len(decided)
 
 
-def _pairs(found: Grid) -> Iterator[tuple[Compared, Compared]]:
-    """Published cells that differ in layer norm, in the optimiser or in the model alone."""
+def _pairs(found: Grid) -> Iterator[list[tuple[Compared, Compared]]]:
+    """For all kinds that differ in layer norm, in the optimiser or in the model alone, the cells published of both."""
     for one, other in combinations(found, 2):
         if sum(a != b for a, b in zip(one, other, strict=True)) == 1:
             both = [(cell, found[other][at]) for at, cell in found[one].items()]
-            yield from ((a, b) for a, b in both if a.is_published and b.is_published)
+            yield [(a, b) for a, b in both if a.is_published and b.is_published]
 
 
 def _published_difference(one: Compared, other: Compared) -> float:

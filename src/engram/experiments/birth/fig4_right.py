@@ -17,8 +17,8 @@ TIMES = "quick 25 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 4 (right) and section 3"
 CLAIMS = {
     "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",
-    "birth.preference": "The model prefers the induction head, unless its token is a top one of the bigram.",
     "birth.bigram-memory-kl": "The KL of the bigram memory W_F falls from 2.2 to 1.2 within 500 steps, as published.",
+    "birth.preference": "The model prefers the induction head, unless its token is a top one of the bigram.",
 }
 WHY = {
     "birth.bigram-memory-kl": (

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -13,7 +15,7 @@ import pytest
 from engram import api
 from engram.engines import Failed
 from engram.engines.local import TRIES, Local
-from engram.engines.worker import Worker
+from engram.engines.worker import AUTOGROUP, Worker
 from engram.errors import EngramError
 from engram.records import Record
 from engram.records.files import Row
@@ -136,3 +138,12 @@ def test_verify_prints_the_ledger_although_a_run_fails(
 def test_an_experiment_whose_only_run_fails_says_why(home: Path) -> None:
     with pytest.raises(EngramError, match="not finite"):
         api.run("birth.joint", "smoke", settings={"plan.optimiser.lr": 1e9, "plan.steps": 60})
+
+
+@pytest.mark.skipif(not AUTOGROUP.exists(), reason="this system does not group processes by session")
+def test_a_worker_steps_back_with_its_whole_session() -> None:
+    code = "import os; os.nice(7); from engram.engines import worker; worker.step_back()"
+    code += "; print(worker.AUTOGROUP.read_text())"
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, start_new_session=True, capture_output=True, text=True, check=True).stdout
+    assert said.strip().endswith(f"nice {os.nice(0) + 7}")

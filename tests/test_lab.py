@@ -222,6 +222,7 @@ def test_a_trainer_that_is_killed_loses_nothing_that_was_saved(page: Page, home:
     assert page.ask("start", run=run)["ok"], "another trainer takes over"
     page.rows.clear()  # the run was cut back
     page.until(run, len(saved) + 35)
+    page.ask("control", op="pause")  # what the page was told is on disk then
     rows = Record(home / run).rows
     assert rows[: len(saved)] == saved
     assert [told(seen[i]) for i in range(len(saved) + 30)] == [told(row) for row in rows[: len(saved) + 30]]

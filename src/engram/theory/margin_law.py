@@ -62,18 +62,16 @@ class TwoTokens:
     @cached_property
     def errors(self) -> Float[np.ndarray, " t"]:
         """Equal scores give the first answer, which is right for the first token."""
-        return (self.margins < [0, 1e-300]) @ np.array([self.p, 1 - self.p])
+        first, second = self.margins.T
+        return np.where(first < 0, self.p, 0.0) + np.where(second <= 0, 1 - self.p, 0.0)
 
     @cached_property
     def sharpness(self) -> Float[np.ndarray, " t"]:
         """The top eigenvalue of Σ_x 2 p(x) σ(m_x) σ(−m_x) e_x e_xᵀ, which is that of ∇²L."""
         sides = tilted(self.a)
-        weights = 2 * np.array([self.p, 1 - self.p]) * np.exp(-np.logaddexp(0, self.margins) - self._surprise)
+        unsure = np.exp(-np.logaddexp(0, self.margins) - np.logaddexp(0, -self.margins))
+        weights = 2 * np.array([self.p, 1 - self.p]) * unsure
         return np.linalg.eigvalsh(np.einsum("tx,xi,xj->tij", weights, sides, sides))[:, -1]
-
-    @property
-    def _surprise(self) -> Float[np.ndarray, "t 2"]:
-        return np.logaddexp(0, -self.margins)
 
     @property
     def first_perfect(self) -> int | None:

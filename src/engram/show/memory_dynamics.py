@@ -62,7 +62,10 @@ def _mesh(low: float, high: float) -> np.ndarray:
 def spikes(paths: Mapping[float, Rows], p: float, a: float, grid: Rows) -> Figure:
     """Paths of descent on the loss surface of two tokens, their losses, and first perfect steps by overlap and rate."""
     surface, losses, first = panels(15, 4.2, 1, 3)
-    low, high = -10.0, 10.0
+    high = float(
+        np.ceil(max(np.abs(_column(rows[:35], f"gamma.{i}")).max() for rows in paths.values() for i in (0, 1)))
+    )
+    low = -high
     values = np.logaddexp(0, -_mesh(low, high) @ tilted(a).T) @ [p, 1 - p]
     _surface(surface, np.log10(values).reshape(WIDE, WIDE), low, high, "log10 of the loss")
     for i, (rate, rows) in enumerate(paths.items()):

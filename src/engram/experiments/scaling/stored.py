@@ -16,7 +16,7 @@ from engram.experiments.memory import exponent
 from engram.records import Record
 from engram.tasks.zipf import Zipf
 
-TIMES = "quick 20 s a seed, paper 60 s a seed on 2 cores"
+TIMES = "quick 35 s a seed, paper 2 min a seed on 2 cores (busy)"
 SOURCE = "Cabannes, Dohmatob and Bietti 2024, section on optimisation, and its published code"
 CLAIMS = {
     "scaling.one-step-stores-p": "One step from 0 on 10⁵ samples stores q ∝ p (N=100, M=5, d=200, α=2).",

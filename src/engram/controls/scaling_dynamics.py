@@ -6,7 +6,17 @@ from typing import Any
 
 from engram.claims.controls import Control, Controls
 from engram.claims.experiment import Runs
-from engram.claims.planting import alike, anew, changed, columns, exchanged_columns, instead, multiplied, rewritten
+from engram.claims.planting import (
+    alike,
+    anew,
+    changed,
+    columns,
+    exchanged_columns,
+    held,
+    instead,
+    multiplied,
+    rewritten,
+)
 from engram.experiments.scaling.oscillation import RATES, WIDTHS
 from engram.experiments.scaling.stored import RATES as VISITS
 from engram.experiments.scaling.stored import WIDTHS as SINGLE
@@ -160,6 +170,10 @@ CONTROLS: Controls = {
         Control("small widths are the good ones", instead({"wide": "narrow", "narrow": "wide"})),
     ),
     "scaling.stored-exponents": (Control("step sizes are exchanged", instead(TURNED)),),
+    "scaling.induction-large-steps": (
+        Control("nothing is learned", changed(held())),
+        Control("steps of 20 are the soonest", instead({20.0: 200.0, 200.0: 20.0})),
+    ),
     "scaling.oscillation": (
         Control("smaller steps and larger widths oscillate more", instead(BACKWARDS)),
         Control("neither step nor width has an effect", alike(only=_margins)),

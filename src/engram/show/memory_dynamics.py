@@ -219,3 +219,16 @@ def _excess(ax: Axes, excess: Mapping[int, Sequence[Record]]) -> None:
         ax.plot(values, np.arange(1, len(values) + 1) / len(values), color=f"C{i}", lw=1.6, label=f"N={N}")
     ax.set(xlabel="0/1 error at the least cross-entropy minus the least", ylabel="share of planes with more")
     ax.set(title="What the minimiser forgets", ylim=(0, 1.02))
+
+
+@house_style()
+def large_steps(by_rate: Mapping[float, Sequence[Record]]) -> Figure:
+    """Loss in context and recall of W_O2 over few steps, for each rate."""
+    left, right = panels(10.4, 4, 1, 2)
+    for i, (rate, records) in enumerate(by_rate.items()):
+        for ax, column in ((left, "loss.in_context"), (right, "recall.W_O2")):
+            lines_and_mean(ax, [record.curve(column) for record in records], f"C{i}", f"η={rate:g}")
+    left.set(xlabel="training step", ylabel="loss in context", title="Only W_O2 is trained")
+    right.axhline(0.5, **REFERENCE, label="half recalled")
+    right.set(xlabel="training step", ylabel="recall of W_O2", title="Its memory", ylim=(0, 1.02))
+    return finished(left, right)

@@ -99,7 +99,7 @@ class Linear(Memory):
         return memory
 
     def store(self, pairs: Pairs, weights: Any = None) -> None:
-        """Write z → y for every pair, with weights q(z) if they are given: by key (others have 1), or one for each pair.
+        """Write z → y for every pair, with weights q(z) if given: by key (others have 1), or one for each pair.
 
         >>> m = Linear(d=64, seed=0)
         >>> m.store({"often": "x", "rarely": "y", "never": "x"}, weights=[0.9, 0.1, 0])
@@ -164,7 +164,7 @@ class Linear(Memory):
         return self.pairs[key]
 
     def strength(self) -> float:
-        """s: the mean weight (1) for hebb, η/N for one-step, else the mean of max(0, u_{f(z)} · W e_z / ‖u_{f(z)}‖²)."""
+        """s: the mean weight for hebb, η/N for one-step, else the mean of max(0, u_{f(z)} · W e_z / ‖u_{f(z)}‖²)."""
         return self._strength(self.stored())
 
     def _strength(self, keys: list[Name]) -> float:

@@ -1,0 +1,76 @@
+"""What exponential memories cost beside a matrix: arithmetic, and sensitivity to noise (talks on associative memories).
+
+Both memories have the same width; keys are on the sphere, answers are z mod M.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from engram.embeddings import directions
+from engram.memory import Exponential, Linear, Memory
+from engram.values import Rows, law
+
+KINDS: dict[str, Callable[[int, int], Memory]] = {
+    "linear": lambda d, seed: Linear(d, seed=seed),
+    "exponential": lambda d, seed: Exponential(d, seed=seed),
+}
+ENOUGH = 0.99  # the recall of a memory that holds what it stores
+ASKED = 256  # keys asked in every draw at most
+
+
+class Counted(TorchFunctionMode):
+    """Counts the multiplications of all matrix products while it lasts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.multiplications = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (Tensor.__matmul__, Tensor.matmul, torch.matmul):
+            self.multiplications += args[0].numel() * args[1].shape[-1]
+        return func(*args, **(kwargs or {}))
+
+
+def filled(kind: str, d: int, N: int, M: int, seed: int) -> Memory:
+    """A memory of N pairs z → z mod M."""
+    memory = KINDS[kind](d, seed)
+    memory.store({z: z % M for z in range(N)})
+    return memory
+
+
+@law("costs.arithmetic")
+def arithmetic(draws: int, seed: int, d: int = 64, N: int = 1000, M: int = 5) -> Rows:
+    """The multiplications of one answer, counted while it is computed, for each kind of memory."""
+    row = {}
+    for kind in KINDS:
+        memory = filled(kind, d, N, M, seed)
+        asked = memory.inputs([0])
+        with Counted() as counted:
+            memory.respond(asked)
+        row[kind] = float(counted.multiplications)
+    yield row | {"ratio": row["exponential"] / row["linear"]}
+
+
+@law("costs.noise")
+def noise(draws: int, seed: int, d: int = 16, M: int = 5, size: float = 0.5, most: int = 4096) -> Rows:
+    """For each kind the largest N = 2, 4, 8, … held at 99 %, and its recall there from keys without and with noise."""
+    for i, kind in enumerate(KINDS):
+        held, clean, noisy = 0, 1.0, 1.0
+        for N in (2**k for k in range(1, most.bit_length())):
+            right = torch.stack([_recall(kind, d, N, M, 1000 * seed + draw, size) for draw in range(draws)]).mean(0)
+            if right[0] < ENOUGH:
+                break
+            held, (clean, noisy) = N, right.tolist()
+        yield {"kind": i, "N": held, "clean": clean, "noisy": noisy, "error": 1 - noisy}
+
+
+def _recall(kind: str, d: int, N: int, M: int, seed: int, size: float) -> Tensor:
+    """The share of keys that are recalled without noise, and with it."""
+    memory, asked = filled(kind, d, N, M, seed), list(range(min(N, ASKED)))
+    x, f = memory.inputs(asked), torch.tensor(asked) % M
+    moved = x + size * directions("sphere", len(asked), d, seed, "costs.noise", torch.float64)
+    return torch.stack([(memory.respond(given).argmax(1) == f).double().mean() for given in (x, moved)])

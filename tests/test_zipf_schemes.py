@@ -11,7 +11,7 @@ from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.memory import Linear
 from engram.theory import zipf, zipf_curve, zipf_laws
-from engram.theory.memory_costs import arithmetic, filled
+from engram.theory.memory_costs import arithmetic, filled, noise
 
 SMALL = zipf.heavy_tail(12, 3, 1.5)
 COUNTS = np.array([5, 0, 2, 2, 1, 0])
@@ -205,6 +205,16 @@ def test_an_exponential_memory_multiplies_once_for_each_pair() -> None:
     assert row["exponential"] == 8 * 100
     assert row["linear"] == 8 * 8 + 8 * 5
     assert filled("exponential", 8, 10, 3, 0).accuracy() == 1
+
+
+def test_a_memory_is_filled_until_it_forgets() -> None:
+    rows = list(noise(1, 0, d=8, size=0.0, most=64))
+    assert [row["kind"] for row in rows] == [0, 1]
+    for row in rows:
+        assert row["clean"] == row["noisy"] >= 0.99
+        assert row["asked"] >= 256 or row["N"] == 0
+    assert rows[0]["N"] < rows[1]["N"]
+    assert list(noise(1, 0, d=8, size=1.0, most=8))[1]["noisy"] < 0.99
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Controls of the experiments on heavy-tailed data, from one file for each theme."""
 
 from engram.claims.controls import Controls
+from engram.controls import scaling_laws
 
-CONTROLS: Controls = {}
+CONTROLS: Controls = {**scaling_laws.CONTROLS}

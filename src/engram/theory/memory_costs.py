@@ -19,7 +19,7 @@ KINDS: dict[str, Callable[[int, int], Memory]] = {
     "exponential": lambda d, seed: Exponential(d, seed=seed),
 }
 ENOUGH = 0.99  # the recall of a memory that holds what it stores
-ASKED = 256  # keys asked in every draw at most
+ASKED = 256  # keys asked in every draw, of as many codebooks as this takes
 
 
 class Counted(TorchFunctionMode):
@@ -56,16 +56,17 @@ def arithmetic(draws: int, seed: int, d: int = 64, N: int = 1000, M: int = 5) ->
 
 
 @law("costs.noise")
-def noise(draws: int, seed: int, d: int = 16, M: int = 5, size: float = 0.5, most: int = 4096) -> Rows:
+def noise(draws: int, seed: int, d: int = 32, M: int = 5, size: float = 0.5, most: int = 2048) -> Rows:
     """For each kind the largest N = 2, 4, 8, … held at 99 %, and its recall there from keys without and with noise."""
     for i, kind in enumerate(KINDS):
-        held, clean, noisy = 0, 1.0, 1.0
+        held, clean, noisy, asked = 0, 1.0, 1.0, 1
         for N in (2**k for k in range(1, most.bit_length())):
-            right = torch.stack([_recall(kind, d, N, M, 1000 * seed + draw, size) for draw in range(draws)]).mean(0)
+            books = range(draws * max(1, ASKED // N))
+            right = torch.stack([_recall(kind, d, N, M, 10_000 * seed + book, size) for book in books]).mean(0)
             if right[0] < ENOUGH:
                 break
-            held, (clean, noisy) = N, right.tolist()
-        yield {"kind": i, "N": held, "clean": clean, "noisy": noisy, "error": 1 - noisy}
+            held, (clean, noisy), asked = N, right.tolist(), len(books) * min(N, ASKED)
+        yield {"kind": i, "N": held, "clean": clean, "noisy": noisy, "error": 1 - noisy, "asked": asked}
 
 
 def _recall(kind: str, d: int, N: int, M: int, seed: int, size: float) -> Tensor:

@@ -53,8 +53,8 @@ def costs(runs: Runs) -> Measures:
 
 
 def noisy_errors(rows: list[dict[str, float]], kind: int) -> float:
-    """Of a memory filled to 99 %; at least one in a million, so that there is a ratio."""
-    return max(1e-6, next(row["error"] for row in rows if row["kind"] == kind))
+    """Of a memory filled to 99 %; at least one of all that were asked, so that there is a ratio."""
+    return next(max(row["error"], 1 / row["asked"]) for row in rows if row["kind"] == kind)
 
 
 def best(rows: list[dict[str, float]], kind: str) -> float:

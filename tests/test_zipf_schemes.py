@@ -49,6 +49,13 @@ def test_scores_are_those_of_a_memory_with_weights() -> None:
     assert found == pytest.approx(memory.scores().numpy(), abs=1e-12)
 
 
+def test_errors_of_several_schemes_are_those_of_each() -> None:
+    E, U = (directions("sphere", n, 5, 1, name) for n, name in ((12, "E"), (3, "U")))
+    schemes = [np.ones(12), SMALL.probabilities, zipf.likeliest(SMALL.probabilities, 2)]
+    alone = [float(SMALL.error(zipf.scores(SMALL, q, E.numpy(), U.numpy()))) for q in schemes]
+    assert zipf_laws.exact_errors(SMALL, schemes, E, U) == pytest.approx(alone)
+
+
 def test_the_infinite_memory_by_a_loop_and_by_samples() -> None:
     task, n = zipf.heavy_tail(40, 4, 1.5), 30
     p, wrong = task.probabilities, (task.answers != 0).astype(float)

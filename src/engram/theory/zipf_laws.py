@@ -4,11 +4,13 @@ A scheme is a word: "1", "p", "p^0.5"; "p^0.5 | 40" stores the 40 likeliest toke
 "p^0.5 | law" as many as its law says, and "best" is the scheme of the least error (theory.zipf_curve.best_scheme).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import floor
 
 import numpy as np
+import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from engram.embeddings import directions
 from engram.errors import EngramError
@@ -58,15 +60,26 @@ def error_curves(
     draws: int, seed: int, task: Zipf, words: list[str], widths: list[int]
 ) -> Iterator[Float[np.ndarray, "schemes widths"]]:
     """For each draw the exact errors; its embeddings are drawn once at the largest width and cut to their first d."""
-    q = {(word, d): scheme(word, task, d) for word in words for d in widths}
+    q = {d: [scheme(word, task, d) for word in words] for d in widths}
     for draw in range(draws):
-        E = directions("gaussian/d", task.N, widths[-1], seed, f"zipf.E.{draw}").numpy()
-        U = directions("sphere", task.M, widths[-1], seed, f"zipf.U.{draw}").numpy()
-        yield np.array([[_error(task, q[word, d], E[:, :d], U[:, :d]) for d in widths] for word in words])
+        E, U = _embeddings(task, widths[-1], seed, draw)
+        yield np.stack([exact_errors(task, q[d], E[:, :d], U[:, :d]) for d in widths], axis=1)
 
 
-def _error(task: Zipf, q: zipf.Scheme, E: np.ndarray, U: np.ndarray) -> float:
-    return float(task.error(zipf.scores(task, q, E, U)))
+def _embeddings(task: Zipf, d: int, seed: int, draw: int) -> tuple[Float[Tensor, "N d"], Float[Tensor, "M d"]]:
+    """Gaussian keys, and answers on the sphere."""
+    E = directions("gaussian/d", task.N, d, seed, f"zipf.E.{draw}")
+    return E, directions("sphere", task.M, d, seed, f"zipf.U.{draw}")
+
+
+def exact_errors(
+    task: Zipf, schemes: Sequence[zipf.Scheme], E: Float[Tensor, "N d"], U: Float[Tensor, "M d"]
+) -> Float[np.ndarray, " schemes"]:
+    """The error of each scheme by zipf.scores, all in one product."""
+    weights = torch.from_numpy(np.concatenate([zipf.by_answer(task, q) for q in schemes])).to(E.dtype)
+    overlaps = E @ (weights @ E).T  # e_z · S_y, for the answers y of one scheme after the other
+    scores = overlaps.view(task.N, len(schemes), task.M) @ (U @ U.T)
+    return task.error(scores.transpose(0, 1).numpy())
 
 
 @law("zipf.trials")
@@ -188,10 +201,10 @@ def joint(
     total = np.zeros((len(ns), len(ds)))
     for draw in range(draws):
         counts = [zipf.count(task.sample(n, several(seed, draw)), N) for n in ns]
-        E = directions("gaussian/d", N, ds[-1], seed, f"zipf.E.{draw}").numpy()
-        U = directions("sphere", M, ds[-1], seed, f"zipf.U.{draw}").numpy()
-        stored = [[zipf.most_seen(c, min(N, d // per), several(seed, draw)) for d in ds] for c in counts]
-        total += [[_error(task, q, E[:, :d], U[:, :d]) for q, d in zip(qs, ds, strict=True)] for qs in stored]
+        E, U = _embeddings(task, ds[-1], seed, draw)
+        for i, d in enumerate(ds):
+            stored = [zipf.most_seen(c, min(N, d // per), several(seed, draw)) for c in counts]
+            total[:, i] += exact_errors(task, stored, E[:, :d], U[:, :d])
     for n, at in zip(ns, (total / draws).tolist(), strict=True):
         for d, error in zip(ds, at, strict=True):
             yield {"n": n, "d": d, "error": error}
@@ -205,12 +218,12 @@ def seen_is_best(
     task = zipf.heavy_tail(N, M, alpha)
     for draw in range(draws):
         counts = zipf.count(task.sample(n, several(seed, draw)), N)
-        E = directions("gaussian/d", N, d, seed, f"zipf.E.{draw}").numpy()
-        U = directions("sphere", M, d, seed, f"zipf.U.{draw}").numpy()
         schemes = {"seen": zipf.seen(counts), "seen twice": zipf.seen(counts, 2), "counts": counts / n}
         schemes["root of counts"] = np.sqrt(counts / n)
-        row = {name: _error(task, q, E, U) for name, q in schemes.items()}
-        yield row | {"infinite": float(task.probabilities[counts == 0].sum()) * (1 - 1 / M)}
+        found = exact_errors(task, list(schemes.values()), *_embeddings(task, d, seed, draw)).tolist()
+        yield dict(zip(schemes, found, strict=True)) | {
+            "infinite": float(task.probabilities[counts == 0].sum()) * (1 - 1 / M)
+        }
 
 
 @law("zipf.threshold_mlp")

@@ -14,7 +14,7 @@ CLAIMS = {
     "scaling.finite-size": "The finite-size curve is within 5 % of mean errors at every d from 10 to 1000 (N = 1000).",
 }
 NAMES = {"1": "q = 1", "p": "q = p", "1 | d/8": "threshold"}
-DRAWS = {"smoke": 5, "quick": 500, "paper": 2000}
+DRAWS = {"smoke": 5, "quick": 400, "paper": 2000}
 POINTS = {"smoke": 256, "quick": 4096, "paper": 16_384}
 SIZES = {"smoke": {"N": 50, "most": 60, "widths": 4}, "quick": {}, "paper": {}}
 

@@ -11,7 +11,7 @@ from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.memory import Linear
 from engram.theory import zipf, zipf_curve, zipf_laws
-from engram.theory.memory_costs import arithmetic, filled, noise
+from engram.theory.memory_costs import KINDS, arithmetic, batched, filled, noise
 
 SMALL = zipf.heavy_tail(12, 3, 1.5)
 COUNTS = np.array([5, 0, 2, 2, 1, 0])
@@ -212,6 +212,13 @@ def test_an_exponential_memory_multiplies_once_for_each_pair() -> None:
     assert row["exponential"] == 8 * 100
     assert row["linear"] == 8 * 8 + 8 * 5
     assert filled("exponential", 8, 10, 3, 0).accuracy() == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_codebooks_at_once_are_single_memories(kind: str) -> None:
+    memory = filled(kind, 6, 11, 3, 0)
+    E, U = memory.inputs(range(11)), memory.values.vectors
+    assert batched(kind, E[None], E[None], U[None])[0] == pytest.approx(memory.scores(), abs=1e-9)
 
 
 def test_a_memory_is_filled_until_it_forgets() -> None:

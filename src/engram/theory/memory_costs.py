@@ -7,12 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from engram.embeddings import directions
 from engram.memory import Exponential, Linear, Memory
+from engram.memory.rules import hebb, targets
+from engram.theory.margins import problems
 from engram.values import Rows, law
+
+Asked = Float[Tensor, "books asked d"]
+Keys = Float[Tensor, "books N d"]
+Values = Float[Tensor, "books M d"]
 
 KINDS: dict[str, Callable[[int, int], Memory]] = {
     "linear": lambda d, seed: Linear(d, seed=seed),
@@ -61,17 +67,28 @@ def noise(draws: int, seed: int, d: int = 32, M: int = 5, size: float = 0.5, mos
     for i, kind in enumerate(KINDS):
         held, clean, noisy, asked = 0, 1.0, 1.0, 1
         for N in (2**k for k in range(1, most.bit_length())):
-            books = range(draws * max(1, ASKED // N))
-            right = torch.stack([_recall(kind, d, N, M, 10_000 * seed + book, size) for book in books]).mean(0)
-            if right[0] < ENOUGH:
+            right = torch.stack([_recall(kind, d, N, M, size, seed, f"costs.{N}.{draw}") for draw in range(draws)])
+            if right[:, 0].mean() < ENOUGH:
                 break
-            held, (clean, noisy), asked = N, right.tolist(), len(books) * min(N, ASKED)
+            held, (clean, noisy), asked = N, right.mean(0).tolist(), draws * max(1, ASKED // N) * min(N, ASKED)
         yield {"kind": i, "N": held, "clean": clean, "noisy": noisy, "error": 1 - noisy, "asked": asked}
 
 
-def _recall(kind: str, d: int, N: int, M: int, seed: int, size: float) -> Tensor:
-    """The share of keys that are recalled without noise, and with it."""
-    memory, asked = filled(kind, d, N, M, seed), list(range(min(N, ASKED)))
-    x, f = memory.inputs(asked), torch.tensor(asked) % M
-    moved = x + size * directions("sphere", len(asked), d, seed, "costs.noise", torch.float64)
-    return torch.stack([(memory.respond(given).argmax(1) == f).double().mean() for given in (x, moved)])
+def _recall(kind: str, d: int, N: int, M: int, size: float, seed: int, name: str) -> Tensor:
+    """The share of keys that are recalled without noise, and with it, in as many codebooks as ASKED keys take."""
+    books, asked, known = max(1, ASKED // N), min(N, ASKED), min(M, N)
+    E, U = (problems("sphere", books, n, d, seed, f"{name}.{letter}") for letter, n in (("E", N), ("U", known)))
+    moved = E[:, :asked] + size * problems("sphere", books, asked, d, seed, f"{name}.noise")
+    right = torch.arange(asked) % M
+    found = [batched(kind, x, E, U).argmax(-1) == right for x in (E[:, :asked], moved)]
+    return torch.stack([hits.double().mean() for hits in found])
+
+
+def batched(kind: str, x: Asked, E: Keys, U: Values) -> Float[Tensor, "books asked M"]:
+    """The scores of the memories of KINDS, of many codebooks at once, when z → z mod M is stored."""
+    M = U.shape[1]
+    f = (torch.arange(E.shape[1]) % M).expand(E.shape[:2])
+    if kind == "linear":
+        return x @ hebb(E, targets(U, f)).mT @ U.mT
+    exponents = E.shape[2] * x @ E.mT  # β = d
+    return torch.stack([exponents[:, :, y::M].logsumexp(-1) for y in range(M)], dim=-1)

@@ -13,7 +13,7 @@ from math import log2, nan
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.laws.zipf_online import MOST
 
-TIMES = "quick 20 s a seed, paper 1 min a seed on 2 cores"
+TIMES = "quick 10 s a seed, paper 40 s a seed on 2 cores"
 SOURCE = "talks, 'exponential memories'; the sentence on frequencies is our own"
 CLAIMS = {
     "scaling.exponential-costs": "Exponential memories compute more, suffer more from noise, are harder to learn.",

@@ -1,17 +1,28 @@
 """Memories that are one matrix: u_y · W e_z."""
 
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from engram.embeddings import Law
 from engram.errors import EngramError
-from engram.memory.check import check_names, check_one_of, check_plan, check_rank, check_room, check_whole_number
-from engram.memory.memory import Memory, Name
+from engram.memory.check import (
+    check_finite,
+    check_names,
+    check_one_of,
+    check_plan,
+    check_rank,
+    check_room,
+    check_whole_number,
+    shown,
+)
+from engram.memory.memory import Memory, Name, Pairs, list_pairs
 from engram.memory.names import Names
 from engram.memory.rules import fit, hebb, one_step, rounded
 from engram.memory.stored import Stored, truncated
@@ -47,8 +58,10 @@ class Linear(Memory):
     trained    cross-entropy over all pairs by Adam (lr) from W = 0, until all are recalled or `steps` are over
     given      W is a matrix of a model (Linear.of); further pairs are added as outer products of the usual `strength`
 
-    With "one-step" and "trained", W is computed again from all pairs whenever something is stored.
-    Birth of a Transformer, Lemma 1 (one-step); Nichani, Lee and Bietti (2025), Theorem 1 (hebb), Fig. 1 left (trained).
+    With "one-step" and "trained", W is computed again from all pairs whenever something is stored. Hebbian pairs may
+    have weights, a storage scheme: W = Σ_z q(z) u_{f(z)} e_zᵀ.
+    Birth of a Transformer, Lemma 1 (one-step); Nichani, Lee and Bietti (2025), Theorem 1 (hebb), Fig. 1 left (trained);
+    Cabannes, Dohmatob and Bietti (2024) (weights).
 
     >>> m = Linear(d=64, seed=0)
     >>> m.store({"France": "Paris", "Japan": "Tokyo", "Peru": "Lima"})
@@ -65,6 +78,7 @@ class Linear(Memory):
         check_room("W", d, d)
         self.rule, self.lr, self.steps = rule, lr, steps
         self.W: Float[Tensor, "m d"] = torch.zeros(d, d, dtype=torch.float64)
+        self.weights: dict[Name, float] = {}  # of the pairs that were given one
 
     @classmethod
     def of(cls, stored: Stored) -> "Linear":
@@ -84,10 +98,38 @@ class Linear(Memory):
         memory.pairs = _right_pairs(stored)
         return memory
 
+    def store(self, pairs: Pairs, weights: Any = None) -> None:
+        """Write z → y for every pair, with weights q(z) if given: by key (others have 1), or one for each pair.
+
+        >>> m = Linear(d=64, seed=0)
+        >>> m.store({"often": "x", "rarely": "y", "never": "x"}, weights=[0.9, 0.1, 0])
+        >>> round(m.strength(), 3)
+        0.333
+        """
+        if weights is None:
+            return super().store(pairs)
+        if self.rule not in ("hebb", "given"):
+            raise EngramError(f"weights: rule={self.rule!r} chooses its own; use rule='hebb'")
+        listed = list_pairs(pairs)
+        fresh = weights_by_key([key for key, _ in listed], weights)
+        with self._whole_or_not():
+            self._keep_weights(fresh)
+            return super().store(listed)
+
+    def _keep_weights(self, fresh: dict[Name, float]) -> None:
+        """A pair that is stored already keeps its weight."""
+        for key, weight in fresh.items():
+            if key in self.pairs and weight != self.weights.get(key, 1.0):
+                known = f"{key!r} is stored with weight {self.weights.get(key, 1.0):g}"
+                raise EngramError(f"weights: {known}; got {weight:g}; store it once, or in a new memory")
+        self.weights = self.weights | fresh
+
     def _write(self, pairs: dict[Name, Name]) -> None:
         if self.rule in ("hebb", "given"):
             known = [key for key in self.pairs if key not in pairs]
-            self.W = self.W + self._strength(known) * hebb(self.inputs(pairs), self.values[pairs.values()])
+            usual = 1.0 if self.rule == "hebb" else self._strength(known)
+            q = torch.tensor([self.weights.get(key, 1.0) for key in pairs], dtype=torch.float64)
+            self.W = self.W + usual * hebb(self.inputs(pairs), q[:, None] * self.values[pairs.values()])
             return
         E, U, f = self.inputs(self.pairs), self.values.vectors, self._right(self.pairs)
         if self.rule == "one-step":
@@ -122,12 +164,12 @@ class Linear(Memory):
         return self.pairs[key]
 
     def strength(self) -> float:
-        """s: 1 for hebb, η/N for one-step, otherwise the mean over pairs of max(0, u_{f(z)} · W e_z / ‖u_{f(z)}‖²)."""
+        """s: the mean weight for hebb, η/N for one-step, else the mean of max(0, u_{f(z)} · W e_z / ‖u_{f(z)}‖²)."""
         return self._strength(self.stored())
 
     def _strength(self, keys: list[Name]) -> float:
         if self.rule == "hebb" or not keys:
-            return 1.0
+            return sum(self.weights.get(key, 1.0) for key in keys) / len(keys) if keys else 1.0
         if self.rule == "one-step":
             return self.lr / len(keys)
         answers, V = self.inputs(keys) @ self.W.T, self.values[[self.pairs[key] for key in keys]]
@@ -151,8 +193,29 @@ class Linear(Memory):
         """The same pairs and names, with W if it is given; later changes to one memory do not affect the other."""
         other = copy(self)
         other.keys, other.values, other.pairs = self.keys.copy(), self.values.copy(), dict(self.pairs)
+        other.weights = dict(self.weights)
         other.W = self.W if W is None else W
         return other
+
+
+def weights_by_key(keys: list[Name], weights: Any) -> dict[Name, float]:
+    """Weights as they may be given: a mapping of some keys, or numbers, one for each key in order."""
+    found = weights if isinstance(weights, Mapping) else _in_order(keys, weights)
+    strange = [key for key in found if key not in set(keys)]
+    if strange:
+        raise EngramError(f"weights: {strange[0]!r} is no key of these pairs; give weights to keys that are stored")
+    for weight in found.values():
+        check_finite("weights", weight)
+    return {key: float(weight) for key, weight in found.items()}
+
+
+def _in_order(keys: list[Name], weights: Any) -> dict[Name, Any]:
+    if isinstance(weights, str) or not isinstance(weights, Iterable):
+        raise EngramError(f"weights: got {shown(weights)}, which is neither a mapping by key nor a list of numbers")
+    listed: list[Any] = weights.tolist() if isinstance(weights, np.ndarray | Tensor) else list(weights)
+    if len(listed) != len(keys):
+        raise EngramError(f"weights: {len(keys)} pairs need {len(keys)} of them; got {len(listed)}")
+    return dict(zip(keys, listed, strict=True))
 
 
 def _right_pairs(stored: Stored) -> dict[Name, Name]:

@@ -21,8 +21,8 @@ from engram.specs.spec import run_id
 PAPERS = (
     "Birth of a Transformer",
     "Understanding factual recall",
-    "Scaling laws for associative memories",
-    "Learning associative memories with gradient descent",
+    "Cabannes, Dohmatob and Bietti 2024",
+    "Cabannes, Simsek and Bietti 2024",
     "Smart, Bietti and Sengupta 2025",
     "Ramsauer et al. 2021",
     "Krotov and Hopfield 2016",

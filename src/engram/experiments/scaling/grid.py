@@ -22,7 +22,7 @@ from engram.records.files import Row
 from engram.specs import Check
 
 TIMES = "quick 20 s a seed, paper 3 min a seed on 2 cores"
-SOURCE = "Scaling laws for associative memories, section 5, and its published grid (VivienCabannes/memory-theory)"
+SOURCE = "Cabannes, Dohmatob and Bietti 2024, section 5, and its published grid (VivienCabannes/memory-theory)"
 CLAIMS = {
     "scaling.grid": "The published errors of the grid are those of our trainings.",
     "scaling.adam-helps": "Sign descent beats SGD at batch 1024 and γ = 1 (matrix, n = 10,240), at every width.",

@@ -119,3 +119,9 @@ def test_a_fit_is_turned_round() -> None:
     fit = fitted(points(lambda d: 0.3 * d**1.7, noise=0.03))
     assert predicted(fit, fit.size_for(500)).value == pytest.approx(500)
     assert isinstance(fit, Fit)
+
+
+def test_whole_numbers_that_fit_by_chance_keep_their_resolution() -> None:
+    fit = fitted(points(lambda d: d**2), resolution=0.03)
+    assert fit.spread == 0.03
+    assert predicted(fit, 64).half > 2 * 0.03

@@ -1,6 +1,6 @@
 """Controls of the experiments on heavy-tailed data, from one file for each theme."""
 
 from engram.claims.controls import Controls
-from engram.controls import scaling_grid
+from engram.controls import scaling_grid, scaling_prediction
 
-CONTROLS: Controls = {**scaling_grid.CONTROLS}
+CONTROLS: Controls = {**scaling_grid.CONTROLS, **scaling_prediction.CONTROLS}

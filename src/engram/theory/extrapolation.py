@@ -16,7 +16,7 @@ says for which laws it was tried.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 
 import numpy as np
@@ -33,7 +33,7 @@ LEVEL = 0.95
 class Fit:
     """y = e^intercept · x^exponent.
 
-    spread        s, of one seed around the law, in logarithms
+    spread        s, of one seed around the law, in logarithms; no less than the resolution of a measurement
     mean, sxx     of the logarithms of sizes
     low, high     the sizes between which it was fitted
     octave        the factor in x that doubles the width: 2 for a width, 4 for a number of parameters
@@ -88,11 +88,14 @@ class Predicted:
         return self.factor > 1
 
 
-def fitted(points: Points, octave: float = 2.0) -> Fit:
-    """The power law through these points, and what it would have missed one octave earlier."""
+def fitted(points: Points, octave: float = 2.0, resolution: float = 0.0) -> Fit:
+    """The power law through these points, and what it would have missed one octave earlier.
+
+    resolution    the step to which a measurement is known, as a share of it: whole numbers may fit too well by chance
+    """
     _refuse_too_few(points)
     bare = _line(points, octave)
-    return _line(points, octave, _missed(points, bare))
+    return replace(bare, spread=max(bare.spread, resolution), missed=_missed(points, bare))
 
 
 def _refuse_too_few(points: Points) -> None:
@@ -105,12 +108,12 @@ def _refuse_too_few(points: Points) -> None:
         )
 
 
-def _line(points: Points, octave: float, missed: float | None = None) -> Fit:
+def _line(points: Points, octave: float) -> Fit:
     x, y = np.log(np.array(points, dtype=float)).T
     exponent, intercept, mean, sxx = _least_squares(x, y)
     spread = sqrt(float(((y - intercept - exponent * x) ** 2).sum()) / (len(x) - 2)) if len(x) > 2 else 0.0
     sizes = tuple(sorted({float(size) for size, _ in points}))
-    return Fit(intercept, exponent, spread, len(x), mean, sxx, sizes, octave, missed)
+    return Fit(intercept, exponent, spread, len(x), mean, sxx, sizes, octave, None)
 
 
 def _least_squares(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> tuple[float, float, float, float]:

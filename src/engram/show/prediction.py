@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from engram.show.panels import dots, finished, panels
+from engram.show.panels import dots, finished, log_sizes, panels
 from engram.show.style import THEORY, house_style
 
 
@@ -25,4 +25,5 @@ def _draw(ax: Any, title: str, size: str, stores: str, law: Any, known: Any, new
     dots(ax, known, 0)
     dots(ax, new, 1, "measured at width 2d")
     ax.plot(sizes, law[1], label=law[0], **THEORY)
-    ax.set(xscale="log", yscale="log", xlabel=size, ylabel=f"{stores} stored", title=title)
+    log_sizes(ax, sizes)
+    ax.set(yscale="log", xlabel=size, ylabel=f"{stores} stored", title=title)

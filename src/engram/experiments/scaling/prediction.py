@@ -63,7 +63,9 @@ def _at_width(kind: str, d: int, scale: Scale, seeds: Seeds) -> list[Spec]:
     if kind == "linear":
         return [linear_trained.search(d, seed) for seed in seeds]
     if kind == "mlp":
-        found = mlp_trained.searches(Association(), mlp_capacity, [d], mlp_trained.SHAPES["quick"], seeds)
+        shapes = mlp_trained.SHAPES["quick"]  # m/d; at the largest width the largest alone is asked
+        shapes = shapes[-1:] if d == WIDTHS[scale]["mlp"][-1] else shapes
+        found = mlp_trained.searches(Association(), mlp_capacity, [d], shapes, seeds)
         return [spec for same in found.values() for spec in same]
     return [fact_search(FactsOfSize(D=D), model_of((1.0, 1.0), d), scale, seed) for seed in seeds]
 
@@ -95,10 +97,9 @@ class Tried:
 
 
 def tried(kind: Kind, runs: Runs) -> Iterator[Tried]:
-    """Each seed at the largest size; a single seed has no others, and is fitted on itself."""
+    """Each seed at the largest width; a single seed has no others, and is fitted on itself."""
     up_to_d, at_twice = points_of(kind, runs)
-    size = max(size for _, (size, _) in at_twice)
-    for seed, measured in ((seed, held) for seed, (x, held) in at_twice if x == size):
+    for seed, (size, measured) in at_twice:
         others = [point for other, point in up_to_d if other != seed] or [point for _, point in up_to_d]
         yield Tried(kind.grown(measured), predicted(fit_of(kind, others), size))
 

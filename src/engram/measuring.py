@@ -13,7 +13,7 @@ from engram.records import Record
 from engram.records.files import COMMITTED, replace
 from engram.specs.spec import run_id
 
-SCALES: dict[str, Scale] = {"hebb": "paper", "linear": "paper", "mlp": "quick", "facts": "quick"}  # whose Specs count
+SCALES: dict[str, Scale] = {"hebb": "quick", "linear": "paper", "mlp": "quick", "facts": "quick"}  # whose Specs count
 
 
 def measured_points(index: Index) -> dict[str, Points]:

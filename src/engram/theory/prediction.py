@@ -1,4 +1,4 @@
-r"""What is expected before anything is trained: sizes from capacity laws, errors of a Hebbian matrix, heavy-tailed data.
+r"""What is expected before anything is trained: sizes from capacity laws, Hebbian errors, heavy-tailed data.
 
 Heavy tails (Cabannes, Dohmatob and Bietti 2024): token z of N comes with probability p(z) ∝ z^−α and has one of M
 answers. n samples are seen, and a matrix of width d keeps q(z) u eᵀ for each token.

@@ -1,5 +1,6 @@
 """`engram.predict`: one function for all questions; what makes no sense is told in a sentence."""
 
+from collections.abc import Mapping
 from math import inf, isfinite
 
 from engram.calculator.answers import Answer, error_of, held_by, size_needed
@@ -39,8 +40,12 @@ def predict(
     193
     """
     if memory == "zipf":
+        _refuse_given(
+            memory, {"pairs": pairs, "facts": facts, "units": units, "heads": heads, "head_width": head_width}
+        )
         return _tail(alpha, samples, tokens, answers, width, error)
     kind = _kind(memory)
+    _refuse_given(memory, {"alpha": alpha, "samples": samples, "error": error})
     wanted, notes = _wanted(kind, pairs, facts)
     size = _size(kind, width, units, heads, head_width)
     if wanted is not None and size is not None:
@@ -50,6 +55,12 @@ def predict(
     if size is not None:
         return held_by(kind, size, notes)
     raise EngramError(f"predict: nothing is asked; say how many {kind.stores} to store, or a width")
+
+
+def _refuse_given(memory: str, parts: Mapping[str, object]) -> None:
+    given = [name for name, value in parts.items() if value is not None]
+    if given:
+        raise EngramError(f"{given[0]}: is not asked of {memory}; leave it out")
 
 
 def _kind(memory: str) -> Kind:

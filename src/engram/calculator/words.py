@@ -1,5 +1,7 @@
 """Answers of the calculator in a few plain lines."""
 
+from collections.abc import Mapping
+
 from engram.calculator.answers import Answer, Range
 from engram.calculator.kinds import FACTS, MLP
 from engram.calculator.zipf import Tail
@@ -48,7 +50,11 @@ def _range(found: Range) -> str:
 def _beside(found: Answer) -> list[str]:
     lines = [f"  model     {_model(found)}"] if found.proposal else []
     if found.asked == "error":
-        known = "not known above the capacity" if found.error is None else f"about {found.error:.2%} of answers"
+        known = (
+            "not known: it is at most 1% only below the interval"
+            if found.error is None
+            else f"about {found.error:.2%} of answers"
+        )
         lines.append(f"  error     {known}" + (" at most" if found.error and found.kind.name != "hebb" else ""))
     else:
         lines.append(f"  error     {found.error:.0%} of answers at that size: recall of 99 % is what was sought")
@@ -61,9 +67,13 @@ def _model(found: Answer) -> str:
     if found.kind is MLP:
         return f"d = {shape['d']}, m = {shape['m']} units"
     if found.kind is FACTS:
-        parts = f"d = {shape['d']}, {shape['heads']} heads of width {shape['d_h']}, MLP of {shape['m']} units"
-        return f"{parts} ({shape['parameters']:,} parameters)"
+        return transformer_in_words(shape)
     return f"d = {shape['d']}"
+
+
+def transformer_in_words(shape: Mapping[str, int]) -> str:
+    parts = f"d = {shape['d']}, {shape['heads']} heads of width {shape['d_h']}, MLP of {shape['m']} units"
+    return f"{parts} ({shape['parameters']:,} parameters)"
 
 
 def _of_tail(found: Tail) -> list[str]:

@@ -36,14 +36,17 @@ def least_size(law: Callable[[int], float], wanted: float) -> int:
 
 
 def hebb_error(N: int, d: int) -> float:
-    """1 − E Φ((1 + σ₁ g)/σ₂)^{N−1}: how often one of N − 1 wrong scores beats the right one, W = Σ u eᵀ on the sphere.
+    """1 − E Φ((1 + σ g)/s)^{N−1}: how often one of N − 1 wrong scores beats the right one, W = Σ u eᵀ on the sphere.
 
-    The right score varies by σ₁² = (N−1)/d², a wrong one by σ₂² = 2/d + (N−2)/d², which add up to the exact variance of
-    a margin (engram.theory.capacity.margin_variance); wrong scores are taken as independent and normal.
+    The right score is 1 + σ g with σ² = (N−1)/d². A wrong one varies by s² = (2 + 2σg)/d + (N−2)/d², since W e is
+    shorter where the right score is low; on average both add up to the exact variance of a margin
+    (engram.theory.capacity.margin_variance). Wrong scores are taken as independent and normal, of which they have less
+    than the tails: what comes out is too large by up to a half.
     """
-    right, wrong = sqrt(max(0, N - 1)) / d, sqrt(2 / d + max(0, N - 2) / d**2)
     g, weights = NODES
-    all_below = ndtr((1 + right * g) / wrong) ** (N - 1)
+    right = 1 + sqrt(max(0, N - 1)) / d * g
+    wrong = np.sqrt(np.maximum(2 * right / d + max(0, N - 2) / d**2, 1e-12))
+    all_below = ndtr(right / wrong) ** (N - 1)
     return max(0.0, 1 - float(weights @ all_below) / sqrt(2 * np.pi))
 
 

@@ -68,6 +68,7 @@ def test_what_the_octave_before_missed_is_added_and_grows_with_the_octaves_beyon
     earlier = fitted([(x, y) for x, y in points(linear_trained_capacity, noise=0.02) if x <= 64])
     top = np.mean([log(y) for x, y in points(linear_trained_capacity, noise=0.02) if x == 128])
     assert fit.missed == pytest.approx(abs(top - log(predicted(earlier, 128).value)))
+    assert fit.missed is not None
     for octaves, times in ((1, 1), (2, 3), (3, 6)):
         found = predicted(fit, 128 * 2**octaves)
         lever = 1 + 1 / 20 + (log(128 * 2**octaves) - fit.mean) ** 2 / fit.sxx

@@ -11,6 +11,8 @@ from engram.claims.index import Index
 from engram.experiments.scaling.prediction import held, size_of
 from engram.records import Record
 from engram.records.files import COMMITTED, replace
+from engram.specs import Spec
+from engram.specs.encode import digest_of
 from engram.specs.spec import run_id
 
 SCALES: dict[str, Scale] = {"hebb": "quick", "linear": "paper", "mlp": "quick", "facts": "quick"}  # whose Specs count
@@ -25,10 +27,15 @@ def measured_points(index: Index) -> dict[str, Points]:
 
 def _records(name: str, index: Index) -> list[Record]:
     """Facts are those of the shape α = β = 1, of which most is known."""
-    labelled = experiments.find(KINDS[name].experiment).labelled(SCALES[name], sorted(index.all_seeds()))
+    labelled = experiments.find(KINDS[name].experiment).labelled(SCALES[name], [0])
     specs = [spec for label, same in labelled.items() for spec in same if name != "facts" or label[0] == (1.0, 1.0)]
-    found = [index.found[id] for id in dict.fromkeys(map(run_id, specs)) if id in index.found]
+    found = [index.found[id] for spec in specs for id in _of_all_seeds(spec, index)]
     return [one.record for one in found if one.finished and not one.stale]
+
+
+def _of_all_seeds(spec: Spec, index: Index) -> list[str]:
+    seeds = sorted(index.seeds.get(digest_of(spec), ()))  # of a Spec with seed 0: without its seed
+    return [run_id(spec.model_copy(update={"seed": seed})) for seed in seeds]
 
 
 def table(points: dict[str, Points]) -> str:

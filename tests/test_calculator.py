@@ -14,20 +14,19 @@ import pytest
 import engram
 from engram.calculator.answers import Answer, size_needed
 from engram.calculator.kinds import FACTS, KINDS, LINEAR, foretold
-from engram.calculator.measured import FILE, fit_to
+from engram.calculator.measured import fit_to
 from engram.calculator.predict import predict
 from engram.calculator.shapes import mlp_with, transformer, transformer_with
 from engram.calculator.words import lines_of
 from engram.calculator.zipf import Tail
-from engram.claims.index import Index
+from engram.claims import Runs
 from engram.cli.main import main
 from engram.embeddings import directions
 from engram.errors import EngramError
+from engram.experiments.scaling import prediction
 from engram.facts.learn import SPARE, proposed, spec_of_file
-from engram.measuring import measured_points, table
 from engram.memory.rules import hebb
 from engram.models.factual import Factual
-from engram.records.files import COMMITTED
 from engram.tasks.zipf import Zipf
 from engram.theory.bounds import power_law
 from engram.theory.prediction import counts_error, exponents, hebb_error, least_size, threshold_error, unseen
@@ -39,11 +38,6 @@ def asked(*words: Any, **more: Any) -> Answer:
     found = predict(*words, **more)
     assert isinstance(found, Answer)
     return found
-
-
-def test_the_table_is_that_of_the_committed_records() -> None:
-    """`make capacities` writes it."""
-    assert FILE.read_text() == table(measured_points(Index.of([COMMITTED])))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -225,3 +219,20 @@ def test_the_command_line_and_python_say_the_same(said: Callable[..., tuple[int,
 def test_the_calculator_does_not_wait_for_torch() -> None:
     code = "import sys, engram; engram.predict('mlp', pairs=100); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize(("times", "outside"), [(1.0, False), (1.5, True)])
+def test_the_claim_notices_a_capacity_that_is_not_the_predicted_one(
+    monkeypatch: pytest.MonkeyPatch, times: float, outside: bool
+) -> None:
+    """Each seed is set beside a fit of the others: by the law it lies inside, 1.5 times as much outside."""
+    noise = np.random.default_rng(0).normal(scale=0.02, size=(5, 5))
+    by_seed = [
+        [(float(d), 0.03 * d**2 * np.exp(e)) for d, e in zip((16, 32, 64, 128, 256), of, strict=True)] for of in noise
+    ]
+    known = [(seed, point) for seed, points in enumerate(by_seed) for point in points[:-1]]
+    new = [(seed, (points[-1][0], times * points[-1][1])) for seed, points in enumerate(by_seed)]
+    monkeypatch.setattr(prediction, "points_of", lambda kind, runs: (known, new))
+    distances = [one.distance for one in prediction.tried(KINDS["hebb"], Runs({}, "quick"))]
+    assert len(distances) == 5
+    assert all((abs(distance) > 1) == outside for distance in distances)

@@ -11,7 +11,7 @@ from engram.specs import Train
 from engram.tasks.facts import OwnFacts
 
 EVERY = 25  # steps between probes and between stored weights, so that `fact see` can follow a fact
-SPARE = 8  # capacities are those of trainings up to eight times as long, at the best of two rates
+SPARE = 8  # capacities are those of trainings with four times as many steps, and batches four times as large
 
 
 def proposed(facts: int) -> Transformer:

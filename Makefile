@@ -3,6 +3,7 @@
 # make test    sets up everything that tests need, and runs them
 # make findings  writes docs/findings.md with its figures, after records were added
 # make manifest  lists the digests of all committed records, after some were added
+# make capacities  writes what committed records measured of capacities, which `engram predict` fits, after some were added
 # make chaos   injects faults into real runs (FAULTS=300 SEED=7; ONLY=13 repeats one of them)
 # make paper   runs every experiment on its registered seeds, behind all other work; after a kill it goes on (paper-state,
 #              paper-pack: what is done and left; adds what is finished to the committed records)
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls page page-check
+.PHONY: birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls capacities page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
@@ -54,6 +55,9 @@ findings: $(VENV)/.core
 
 manifest: $(VENV)/.core
 	@$(BIN)/engram runs manifest
+
+capacities: $(VENV)/.core
+	@$(BIN)/python -m engram.measuring
 
 # exit code 1 says that a claim is vacuous, which the table names
 controls: $(VENV)/.core

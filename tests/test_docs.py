@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 import engram
+from engram.calculator import measured
 from engram.claims.findings import declared, stamp
 from engram.claims.ledger import Index, best_runs, ledger
 from engram.cli.decided import adjusted
 from engram.experiments import find, matching, names
+from engram.measuring import measured_points, table
 from engram.records.bundle import MOST_COMMITTED
 from engram.records.files import COMMITTED
 from engram.records.shelf import all_records
@@ -106,6 +108,11 @@ def test_ledgers_are_generated_from_committed_records(committed: list[dict[str, 
     assert (ROOT / "LEDGER.md").read_text() == markdown(committed)
     html = page(committed, "the committed records", "engram ledger --html FILE --committed")
     assert (ROOT / "docs/ledger.html").read_text() == html
+
+
+def test_capacities_are_generated_from_committed_records(index: Index) -> None:
+    """What the calculator fits is what `make capacities` reads off the records, to the byte."""
+    assert measured.FILE.read_text() == table(measured_points(index))
 
 
 def test_findings_are_generated_from_committed_records(committed: list[dict[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engram.api import load, run
+    from engram.calculator.predict import predict
     from engram.claims import Claim, Measure
     from engram.embeddings import directions
     from engram.errors import EngramError
@@ -37,6 +38,7 @@ for _name, _value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "500"))
 __version__ = "0.2.0"
 _HOME = {
     "engram.api": ("run", "load"),
+    "engram.calculator.predict": ("predict",),
     "engram.learning": ("SGD", "Adam", "FullBatch", "Plan"),
     "engram.memory": ("Hopfield", "Linear"),
     "engram.memory.stored": ("Labels", "Stored"),

@@ -238,9 +238,9 @@ def birth_specs(fresh: bool) -> list[Spec]:
     return specs_of([new if fresh else max(0, new - 1)])
 
 
-def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched) -> Record:
-    """Train on the facts of a CSV file."""
-    return run_specs([spec_of_file(path, steps, seed)], "cpu", watch)[0]
+def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched, **size: int | None) -> Record:
+    """Train on the facts of a CSV file; width, heads and units are those that the calculator proposes unless said."""
+    return run_specs([spec_of_file(path, steps, seed, **size)], "cpu", watch)[0]
 
 
 def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:

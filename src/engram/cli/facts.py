@@ -1,6 +1,7 @@
 """`engram fact`: learn your own facts, see one being learned, rewrite one."""
 
 from pathlib import Path
+from typing import Any
 
 from cyclopts import App
 
@@ -10,16 +11,41 @@ fact = App(name="fact", help="Your own facts: learn them from a CSV file, see on
 
 
 @fact.command
-def learn(file: Path, *, steps: WholeNumber = 2000, seed: WholeNumber = 0, json: bool = False) -> None:
-    """Train a one-layer transformer on the facts of a CSV file with the columns subject, relation, answer."""
-    from engram.api import learn_facts
+def learn(
+    file: Path,
+    *,
+    steps: WholeNumber = 2000,
+    seed: WholeNumber = 0,
+    width: WholeNumber | None = None,
+    heads: WholeNumber | None = None,
+    units: WholeNumber | None = None,
+    json: bool = False,
+) -> None:
+    """Train a one-layer transformer on the facts of a CSV file with the columns subject, relation, answer.
 
-    record = learn_facts(file, steps, seed, watched(f"facts of {file.name}", "cpu"))
+    Parameters
+    ----------
+    width
+        Width d of the model; left out, the calculator proposes one that holds eight times as many facts.
+    heads
+        Heads of attention, which share the width.
+    units
+        Units of the MLP; as many as the width unless said, 0 for none.
+    """
+    from engram.api import learn_facts
+    from engram.calculator.words import transformer_in_words
+
+    size = {"width": width, "heads": heads, "units": units}
+    record = learn_facts(file, steps, seed, watched(f"facts of {file.name}", "cpu"), **size)
+    model: Any = record.train.model
+    shape = {"d": model.d, "heads": model.heads, "d_h": model.d_h, "m": model.m, "parameters": model.parameters}
     found = {"run": record.id, "facts": len(record.train.task.facts), "recalled": record.rows[-1]["all.accuracy"]}  # type: ignore[attr-defined]
     if json:
-        answer(found)
+        answer(found | {"model": shape})
         return
+    whose = "as you said" if any(part is not None for part in size.values()) else "as `engram predict facts` proposes"
     tell(f"{found['facts']} facts, {found['recalled']:.1%} recalled", f"record  {near(record.folder)}")
+    tell(f"model   {transformer_in_words(shape)}, {whose}")
     tell(f"ask     engram fact see {record.id} SUBJECT RELATION")
 
 

@@ -21,6 +21,7 @@ from engram.cli.output import (
     tell,
     watched,
 )
+from engram.cli.predict import predict
 from engram.cli.queue import queue
 from engram.cli.register import register
 from engram.cli.runs import runs
@@ -36,7 +37,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # it would end without a word; `main` says what was kept
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
-for command in (runs, queue, fact, lab, replay, verify, ledger, findings, register):
+for command in (runs, queue, predict, fact, lab, replay, verify, ledger, findings, register):
     app.command(command)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]

@@ -1,22 +1,41 @@
-"""A training on the user's own facts: as many heads and units as a book of this size needs, and some to spare."""
+"""A training on the user's own facts, in a model of the size that the calculator proposes, or that the user says."""
 
-from math import ceil, sqrt
 from pathlib import Path
 
+from engram.calculator.answers import size_needed
+from engram.calculator.kinds import FACTS
+from engram.calculator.shapes import Transformer, transformer, transformer_with
 from engram.learning import Adam, Plan
 from engram.models.factual import Factual
 from engram.specs import Train
 from engram.tasks.facts import OwnFacts
 
 EVERY = 25  # steps between probes and between stored weights, so that `fact see` can follow a fact
+SPARE = 8  # capacities are those of trainings with four times as many steps, and batches four times as large
 
 
-def spec_of_file(path: Path, steps: int = 2000, seed: int = 0) -> Train:
-    """The training on a CSV file with the columns subject, relation, answer."""
+def proposed(facts: int) -> Transformer:
+    """A model that holds eight times as many facts, by what was measured, so that a short training suffices."""
+    return transformer_with(size_needed(FACTS, SPARE * facts).measured.value)
+
+
+def spec_of_file(
+    path: Path,
+    steps: int = 2000,
+    seed: int = 0,
+    width: int | None = None,
+    heads: int | None = None,
+    units: int | None = None,
+) -> Train:
+    """The training on a CSV file with the columns subject, relation, answer.
+
+    width, heads, units    of the model; what is left out is proposed, and has the measured shape
+    """
     task = OwnFacts.read(path, T=16)
     book = task.book(seed)
-    d = max(32, 8 * ceil(sqrt(len(book.known)) / 4))
-    model = Factual(d=d, heads=8, d_h=d // 4, m=4 * d, answers=max(2, book.answers))
+    own = proposed(len(book.known)) if width is None else transformer(width)
+    shape = transformer(own.d, own.heads if heads is None else heads, m=own.m if units is None else units)
+    model = Factual(d=shape.d, heads=shape.heads, d_h=shape.d_h, m=shape.m, answers=max(2, book.answers))
     plan = Plan(
         optimiser=Adam(lr=3e-3),
         steps=steps,

@@ -1,7 +1,16 @@
 """Capacity laws: how many pairs a memory holds at ≥ 99 % recall, and how its margin spreads. Injective f, M = N."""
 
+from math import log
+
 import numpy as np
 from scipy.special import lambertw
+
+FACTS_PER_PARAMETER = 0.15  # published (Nichani, Lee and Bietti 2025, Fig. 4 left)
+
+
+def with_log(N: float) -> float:
+    """N ln N."""
+    return N * log(N)
 
 
 def pairs_with_log(x: float) -> float:
@@ -22,6 +31,11 @@ def linear_trained_capacity(d: int) -> float:
 def mlp_capacity(md: int) -> float:
     """N ln N = md/0.35, the published fit for a trained MLP of hidden width m (the same paper, Fig. 1 right)."""
     return pairs_with_log(md / 0.35)
+
+
+def facts_capacity(parameters: int) -> float:
+    """Facts that a one-layer transformer keeps, 0.15 for each parameter (the same paper, Fig. 4 left)."""
+    return FACTS_PER_PARAMETER * parameters
 
 
 def sharp_capacity(d: int) -> float:

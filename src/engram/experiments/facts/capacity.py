@@ -21,6 +21,7 @@ from engram.models.factual import Factual
 from engram.records import Record
 from engram.specs import Search
 from engram.tasks.facts import FactsOfSize
+from engram.theory.capacity import FACTS_PER_PARAMETER
 
 TIMES = "quick 9 min a seed, paper 40 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 left and Figs. 7–9 (protocol of its code)"
@@ -38,7 +39,7 @@ WHY = {
     ),
 }
 SEEDS = {"quick": 2, "paper": 3}
-PUBLISHED = 0.15  # facts for each parameter
+PUBLISHED = FACTS_PER_PARAMETER
 HEADS, D = 8, 8
 AVERAGED = "what one seed says is averaged first"
 PLANS = {

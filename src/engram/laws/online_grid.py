@@ -43,7 +43,7 @@ class Cells:
 
 
 CELLS = {
-    "smoke": Cells((10, 20), (1.0, 10.0), (64, 256), (256, 1024)),
+    "smoke": Cells((10, 20), (1.0,), (64,), (256, 1024)),
     "quick": Cells((10, 100, 1000), batches=(16, 256, 1024), samples=(1024, 10240)),
     "all": Cells(),
 }

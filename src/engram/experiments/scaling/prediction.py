@@ -35,7 +35,7 @@ CLAIMS = {
     "Hebb (2d = 256), trained matrix (64), MLP (22), facts (32).",
 }
 WIDTHS: dict[Scale, dict[str, tuple[int, ...]]] = {
-    "smoke": {"hebb": (16, 22, 32, 64), "linear": (6, 8, 11, 22), "mlp": (4, 8), "facts": (5, 6, 8, 16)},
+    "smoke": {"hebb": (16, 22, 32, 64), "linear": (5, 6, 8, 16), "mlp": (3, 6), "facts": (5, 6, 8, 16)},
     "quick": {
         "hebb": (16, 32, 64, 128, 256),
         "linear": (8, 11, 16, 22, 32, 64),

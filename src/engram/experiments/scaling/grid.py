@@ -114,7 +114,7 @@ def _agreement(found: Grid) -> Measures:
     hits, of = [sum(abs(one) <= ERRORS for one in same) for same in z], [len(same) for same in z]
     yield Measure.share(within, hits, of, low=0.92, independent=True).noted(counts=KINDS_COUNTED)
     yield Measure.over_seeds("correlation of log errors over cells", [*map(_correlation, _by_seed(found))], low=0.9)
-    hits, of = zip(*(_signs(pairs) for pairs in _pairs(found)), strict=True)
+    hits, of = zip(*(signs for signs in map(_signs, _pairs(found)) if signs[1]), strict=True)
     name = "share of published differences (> 2 errors) that have our sign: layer norm, optimiser, model"
     yield Measure.share(name, hits, of, low=0.95, independent=True).noted(counts="pairs of kinds")
 

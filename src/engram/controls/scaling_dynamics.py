@@ -126,7 +126,7 @@ CONTROLS: Controls = {
         ),
     ),
     "scaling.decay-helps": (
-        Control("the large step is the one that decays", changed(exchanged_columns(("error.decayed", "error.large")))),
+        Control("decaying steps are small from the start", changed(columns({"error.decayed": "error.small"}, 0.01))),
         Control("the small step is the one that decays", changed(exchanged_columns(("error.decayed", "error.small")))),
     ),
     "scaling.decay-numbers": (

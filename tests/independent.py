@@ -27,7 +27,7 @@ def records(folder: Path, admit: Callable[[dict[str, Any]], bool]) -> Iterator[R
 
 
 def student(values: np.ndarray, measure: dict[str, Any]) -> tuple[float, float]:
-    if np.ptp(values) < 1e-12 * np.abs(values).max():
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():
         half = measure["resolution"] or inf
         return values[0] - half, values[0] + half
     return t.interval(0.95, len(values) - 1, values.mean(), values.std(ddof=1) / sqrt(len(values)))

@@ -240,4 +240,4 @@ def test_commands_answer_in_one_object(
     out = " ".join(capsys.readouterr().out.split())
     assert "left out (a seed takes 60 min): birth.fig10 paper" in out
     assert "left out (a seed takes 2880 min): memory.mlp-trained paper" in out
-    assert re.search(r"\d+ runs: 0 done, 0 running, (\d+) left, 0 failed; about .* the queue is not running$", out)
+    assert re.search(r"\d+ runs: \d+ done, 0 running, (\d+) left, 0 failed; about .* the queue is not running$", out)

@@ -25,6 +25,7 @@ CLAIMS = {
 LAW = "learning.steps.from_samples"
 N, T = 32, 8
 ASKED = {"W_O2": N, "W_K2": N, "W_K1.t<T": T - 2}  # questions to each memory
+ONE_MORE = 1 / N  # answer: differences of recalls are no finer
 WIDTHS = {"smoke": (32, 64), "quick": (64, 128, 256, 512, 1024), "paper": (64, 128, 256, 512, 1024, 2048)}
 SAMPLES = {"smoke": (16, 64), "quick": (64, 256, 1024, 4096), "paper": (64, 256, 1024, 4096, 16384)}
 TOKENS = {"smoke": (8, 16), "quick": (8, 16, 32, 64), "paper": (8, 16, 32, 64, 128)}
@@ -82,8 +83,8 @@ def claims(runs: Runs) -> Claimed:
     memories = [least_share(recalls(row), ASKED) for row in found[d, n]]
     measures = [
         Measure.share(f"d={d}, n={n}: least recall of the three", *zip(*memories, strict=True), low=0.9),
-        Measure.difference(f"this minus that from {few} sequences", least, with_few, low=0.25),
-        Measure.difference(f"this minus that at d={narrow}", least, in_narrow, low=0.25),
+        Measure.difference(f"this minus that from {few} sequences", least, with_few, low=0.25, resolution=ONE_MORE),
+        Measure.difference(f"this minus that at d={narrow}", least, in_narrow, low=0.25, resolution=ONE_MORE),
     ]
     yield "theory.three-steps-finite", measures
 

@@ -26,6 +26,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
+from engram.cli.main import main  # noqa: E402
 from engram.learning import SGD, Plan  # noqa: E402
 from engram.models import Simplified  # noqa: E402
 from engram.specs import Train  # noqa: E402
@@ -88,3 +89,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def page(lab: Served) -> Iterator[Page]:
     with lab.page() as found:
         yield found
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """The command line: its exit code, and what it prints on stdout and stderr."""
+
+    def engram(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(list(words))
+        out, err = capsys.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return engram

@@ -20,7 +20,6 @@ from engram.calculator.shapes import mlp_with, transformer, transformer_with
 from engram.calculator.words import lines_of
 from engram.calculator.zipf import Tail
 from engram.claims import Runs
-from engram.cli.main import main
 from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.experiments.scaling import prediction
@@ -191,17 +190,6 @@ def test_fact_learn_takes_what_is_proposed_unless_a_size_is_said() -> None:
     assert (said.d, said.heads, said.d_h, said.m) == (24, 4, 6, 0)
     only: Any = spec_of_file(COUNTRIES, steps=2, width=24).model
     assert (only.d, only.heads, only.d_h, only.m) == (24, 8, 3, 24)
-
-
-@pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def engram(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(list(words))
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return engram
 
 
 def test_the_command_line_and_python_say_the_same(said: Callable[..., tuple[int, str, str]]) -> None:

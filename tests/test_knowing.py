@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from engram.api import edit_fact, learn_facts, see_fact
-from engram.cli.main import main
 from engram.errors import EngramError
 from engram.facts.ask import Asked
 from engram.models.factual import Factual, LinearHead, SoftmaxHead
@@ -86,17 +85,6 @@ def test_the_last_store_is_what_the_logits_read(model: Factual | LinearHead | So
     before, after = (model.forward(v, tokens).logits[:, -1] for v in (w, w | {name: w[name] + change}))
     readout = w.get("U", torch.eye(6, dtype=torch.float64))
     assert torch.allclose(after - before, keys @ change.T @ readout.T, atol=1e-12)
-
-
-@pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def engram(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(list(words))
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return engram
 
 
 def test_the_command_line_sees_and_edits(at_home: Record, said: Callable[..., tuple[int, str, str]]) -> None:

@@ -50,9 +50,9 @@ def hebb_error(N: int, d: int) -> float:
     return max(0.0, 1 - float(weights @ all_below) / sqrt(2 * np.pi))
 
 
-def unseen(p: Law, n: int) -> float:
-    """Σ p (1 − p)^n: the probability that a token was not among n samples; no memory knows its answer."""
-    return float(p @ np.exp(n * np.log1p(-np.minimum(p, 1 - 1e-15))))
+def unseen(p: Law, n: float, wrong: float | Law = 1.0) -> float:
+    """Σ p (1 − p)^n · wrong: tokens that were not among n samples, of which a share `wrong` is answered wrongly."""
+    return float((p * np.exp(n * np.log1p(-np.minimum(p, 1 - 1e-16))) * wrong).sum())
 
 
 def threshold_error(p: Law, d: int, n: int | None = None) -> float:

@@ -24,9 +24,10 @@ from scipy.special import ndtr, zeta
 from engram.errors import EngramError
 from engram.memory.check import check_finite, check_whole_number, is_real, is_whole, shown
 from engram.tasks.zipf import Zipf
+from engram.theory.bounds import Law
+from engram.theory.prediction import unseen
 from engram.values import generator
 
-Law = Float[np.ndarray, " N"]  # p, over tokens
 Scheme = Float[np.ndarray, " N"]  # q, over tokens
 Counts = Int[np.ndarray, " N"]
 
@@ -104,7 +105,7 @@ def hutter_error(p: Law, n: float, wrong: float | Law = 1.0) -> float:
 
     `wrong` is the chance that the answer to an unseen token is wrong: 1 − 1/M if it is guessed.
     """
-    return float((p * np.exp(n * np.log1p(-np.minimum(p, 1 - 1e-16))) * wrong).sum())
+    return unseen(p, n, wrong)
 
 
 def hutter_exponent(alpha: float) -> float:

@@ -1,17 +1,18 @@
-"""Two paths to the same gradients: `reference` (autograd, any model and device) and `fast` (compiled, exact, CPU)."""
+"""Two paths to the same gradients: `reference` (any model) and `fast` (exact; most kinds are compiled, for the CPU)."""
 
 from engram.errors import EngramError
-from engram.learning import fast, fast_facts, fast_stores, reference, stores
+from engram.learning import fast, fast_facts, fast_stores, fast_transformer, reference, stores
 from engram.learning.plan import Plan
 from engram.learning.reference import Gradients, Measured
+from engram.models import Transformer
 from engram.models.factual import Factual
 from engram.models.trace import Architecture, Weights
 from engram.tasks import Batch
 
 
 def _fast(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
-    path = fast_facts.gradients if isinstance(model, Factual) else fast.gradients
-    return path(model, w, batch, loss, names)
+    own = {Factual: fast_facts.gradients, Transformer: fast_transformer.gradients}
+    return own.get(type(model), fast.gradients)(model, w, batch, loss, names)
 
 
 PATHS: dict[str, Gradients] = {"fast": _fast, "reference": reference.gradients}
@@ -20,9 +21,12 @@ STORE_PATHS = {"fast": fast_stores.train_stores, "reference": stores.train_store
 
 def choose_path(wanted: str, model: Architecture, plan: Plan, device: str) -> str:
     """`auto` takes the fast path where it applies; `fast` where it does not apply is an error."""
-    needs = "Simplified or Factual on CPU with untrained input embeddings, and a C++ compiler on PATH"
-    possible = fast.applies(model, plan.trained, device) or fast_facts.applies(model, plan.trained, device, plan.loss)
-    return _chosen(wanted, possible, needs)
+    needs = (
+        "Simplified or Factual on CPU with untrained input embeddings, and a C++ compiler on PATH; "
+        "or a Transformer without layer norms and with one head a layer"
+    )
+    compiled = fast.applies(model, plan.trained, device) or fast_facts.applies(model, plan.trained, device, plan.loss)
+    return _chosen(wanted, compiled or fast_transformer.applies(model), needs)
 
 
 def choose_store_path(wanted: str, model: object) -> str:

@@ -29,10 +29,23 @@ class Measured:
 
 # The signature of a path: exact loss and gradients of the named matrices on the positions that the loss reads.
 Gradients = Callable[[Architecture, Weights, Batch, str, tuple[str, ...]], Measured]
+# Of some sequences (B×T), the logits (n×N) at the n positions of a mask (B×T), in their order.
+LogitsAt = Callable[[Architecture, Weights, Tensor, Tensor], Tensor]
 
 
 def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
-    """∇ of the mean cross-entropy over the positions that the loss reads, a few sequences at a time."""
+    """∇ of the mean cross-entropy over the positions that the loss reads."""
+    return measure(_logits_at, model, w, batch, loss, names)
+
+
+def _logits_at(model: Architecture, w: Weights, tokens: Tensor, read: Tensor) -> Tensor:
+    return model.forward(w, tokens).logits[read]
+
+
+def measure(
+    logits_at: LogitsAt, model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]
+) -> Measured:
+    """Loss, accuracy and gradients by autograd through `logits_at`, a few sequences at a time."""
     device = next(iter(w.values())).device
     read = read_groups(batch, loss)
     tokens, targets = on(device, batch.tokens), on(device, batch.targets)
@@ -43,10 +56,10 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
     totals = {name: torch.zeros_like(w[name]) for name in names}
     at_once = max(1, getattr(model, "tokens_at_once", TOKENS_AT_ONCE[device.type]) // tokens.shape[1])
     for part in torch.arange(len(tokens)).split(at_once):
-        logits = model.forward(w | leaves, tokens[part]).logits
-        losses = [
-            _group_loss(logits[mask[part]], targets[part][mask[part]], sums[name]) for name, mask in groups.items()
-        ]
+        here = {name: mask[part] for name, mask in groups.items()}
+        asked = torch.stack(list(here.values())).any(dim=0)
+        logits = logits_at(model, w | leaves, tokens[part], asked)
+        losses = [_group_loss(logits[m[asked]], targets[part][m], sums[name]) for name, m in here.items()]
         if names:
             parts = torch.autograd.grad(torch.stack(losses).sum() / max(1, positions), list(leaves.values()))
             for name, gradient in zip(names, parts, strict=True):

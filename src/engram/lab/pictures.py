@@ -19,9 +19,10 @@ from engram.models.transformer import silenced
 from engram.probes.attribution import attribution
 from engram.records.weights import initial_weights
 from engram.specs import Train
-from engram.tasks import Bigram
+from engram.tasks import Bigram, NoisyRecall
 from engram.tasks.batch import marks_of
 from engram.theory.bigram import best_guess, global_floor, previous_visits
+from engram.theory.noisy import noisy_levels
 
 LIKELIEST = 5
 
@@ -172,16 +173,23 @@ def _ceiling(task: Bigram) -> float:
     return float(right[batch.groups["in_context"]].mean())
 
 
+@cache
+def _noisy_floor(task: NoisyRecall) -> float:
+    return noisy_levels(task).floor
+
+
 def levels(spec: Train) -> list[dict[str, Any]]:
     """What a blind guess and the best predictor reach."""
     task, read = spec.task, spec.plan.loss
-    if not isinstance(task, Bigram):
+    if not isinstance(task, Bigram | NoisyRecall):
         return []
     found = [("loss.in_context", log(task.N), "blind guess, ln N")]
-    if read == "in_context" or task.triggers == "fixed":  # then it is known that the context holds the answer
+    if isinstance(task, NoisyRecall):
+        found += [("loss.in_context", _noisy_floor(task), "in-context floor")]  # type: ignore[arg-type]  # frozen
+    elif read == "in_context" or task.triggers == "fixed":  # then it is known that the context holds the answer
         found += [("loss.in_context", 0.0, "in-context floor")]
     else:
         found += [("accuracy.in_context", _ceiling(task), "best predictor")]  # type: ignore[arg-type]  # frozen
-    if read in ("all", "global") and isfinite(floor := _floor(task)):  # type: ignore[arg-type]  # frozen
+    if isinstance(task, Bigram) and read in ("all", "global") and isfinite(floor := _floor(task)):  # type: ignore[arg-type]  # frozen
         found += [("loss.global", floor, "global floor")]
     return [{"column": column, "value": value, "name": name} for column, value, name in found]

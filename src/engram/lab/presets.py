@@ -17,6 +17,8 @@ FIELDS = (
     "task.T",
     "task.triggers",
     "task.outputs",
+    "task.alpha",
+    "task.noise",
     "task.S",
     "task.R",
     "task.D",

@@ -4,13 +4,20 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 FIRST = ("recall.W_O2", "recall.W_K2", "recall.W_K1.t<64", "recall.W_K1")  # memories that are named before others
-AXES = {"loss": "loss (nats)", "loss on tests": "loss on tests (nats)", "kl": "KL divergence (nats)"}
+AXES = {
+    "loss": "loss (nats)",
+    "loss on tests": "loss on tests (nats)",
+    "loss on clean text": "loss on clean text (nats)",
+    "kl": "KL divergence (nats)",
+}
 WORDS = {
     "in_context": "in context",
     "first": "first visits",
     "answer": "answers",
     "relation": "of the relation",
     "subject": "of the subject",
+    "p_noise": "noise token",
+    "p_correct": "right token",
 }
 
 
@@ -32,6 +39,14 @@ def _group_and_title(parts: list[str]) -> tuple[str, str]:
         case ["all", *inner] if inner:
             group, title = _group_and_title(inner)
             return group, f"{title} over all facts"
+        case ["noise", "p_noise" | "p_correct" as token]:
+            return "probability on clean text", _word(token)
+        case ["noise", "loss" | "accuracy" as group]:
+            return f"{group} on clean text", group
+        case ["noise", "margin", path]:
+            return "margin of noise", path
+        case ["noise", "mass", *where] if where:
+            return _group_and_title(["mass", *where])
         case ["recall", memory, *where]:
             return "recall", f"{memory} ({', '.join(where)})" if where else memory
         case ["loss" | "accuracy" as group, *where]:

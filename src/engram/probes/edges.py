@@ -145,9 +145,16 @@ def previous_masses(trace: Trace, batch: Batch) -> dict[str, float]:
 
 
 def _mass(name: str, pattern: Float[Tensor, "B T k"], edges: Edges, asked: Bool[Tensor, "B T"]) -> dict[str, float]:
-    count = torch.arange(1, edges.shape[1] + 1, device=edges.device)
-    found, chance = (pattern * edges).sum(dim=2)[asked], (edges.sum(dim=2) / count)[asked]
+    found, chance = mass_at(pattern, edges, asked)
     return {f"mass.{name}": float(found.mean()), f"mass.{name}.chance": float(chance.mean())}
+
+
+def mass_at(
+    pattern: Float[Tensor, "B T k"], edges: Edges, asked: Bool[Tensor, "B T"]
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """Attention on these edges at each position that is asked, and that of uniform attention."""
+    count = torch.arange(1, edges.shape[1] + 1, device=edges.device)
+    return (pattern * edges).sum(dim=2)[asked], (edges.sum(dim=2) / count)[asked]
 
 
 @torch.no_grad()

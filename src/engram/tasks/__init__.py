@@ -3,5 +3,6 @@
 from engram.tasks.association import Association
 from engram.tasks.batch import Batch, Task
 from engram.tasks.bigram import Bigram
+from engram.tasks.noisy import NoisyRecall
 
-__all__ = ["Association", "Batch", "Bigram", "Task"]
+__all__ = ["Association", "Batch", "Bigram", "NoisyRecall", "Task"]

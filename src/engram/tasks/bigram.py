@@ -9,21 +9,23 @@ r"""The bigram task of "Birth of a Transformer" (section 3): a text's bigrams, i
 The outputs are new in every sequence, so `in_context` positions can be predicted only by looking back.
 """
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Float, Int, UInt32
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from engram.errors import EngramError
 from engram.native import call, kernel
 from engram.tasks.batch import Batch
-from engram.tasks.corpus import Corpus, Sampler, TextFile, conditional, corpus_of, random_bits, unread, visible
+from engram.tasks.corpus import Corpus, Sampler, Text, conditional, corpus_of, random_bits, unread, visible
 from engram.values import Value, generator
 
 Walk = tuple[Int[np.ndarray, "B T1"], Int[np.ndarray, "B T"]]
 Pairs = tuple[Int[np.ndarray, "B K"], Int[np.ndarray, "B K"]]
+Forced = Callable[[int, np.ndarray], np.ndarray]  # by t and z_t, for all sequences: the token that comes next, or −1
 
 
 class Bigram(Value, name="tasks.bigram.Bigram"):
@@ -38,18 +40,13 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
     Birth of a Transformer, section 3.
     """
 
-    corpus: Literal["shakespeare"] | TextFile = "shakespeare"
+    corpus: Text = "shakespeare"
     K: Annotated[int, Field(ge=1)] = 5
     T: Annotated[int, Field(ge=2, le=65536)] = 256
     triggers: Literal["random", "fixed"] = "random"
     offset: Annotated[int, Field(ge=0)] = 0
     outputs: Literal["uniform", "bigram"] = "uniform"
     no_repeat: bool = False
-
-    @field_validator("corpus", mode="before")
-    @classmethod
-    def _path_is_a_text_file(cls, corpus: Any) -> Any:
-        return TextFile.at(corpus) if isinstance(corpus, str) and corpus != "shakespeare" else corpus
 
     @model_validator(mode="after")
     def _triggers_fit(self) -> "Bigram":
@@ -108,8 +105,7 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
 
     @cached_property
     def _samplers(self) -> dict[str, Sampler]:
-        laws = {"start": self.table.unigram[None, :], "next": self.table.bigram, "output": self.output_law}
-        return {name: Sampler.of(law) for name, law in laws.items()}
+        return text_samplers(self.table) | {"output": Sampler.of(self.output_law)}
 
     def draw_triggers(self, rng: np.random.Generator, batch: int) -> Int[np.ndarray, "B K"]:
         """Distinct draws from π_u are the K first of an exponential race with rates π_u."""
@@ -131,8 +127,7 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
         np.put_along_axis(jumps, triggers, outputs, axis=1)
         bits = random_bits(rng, (self.T + 1, batch))
         z, occurrence = self._walk(jumps, bits) if kernel() is None else self._native_walk(jumps, bits)
-        groups = {"in_context": occurrence >= 2, "first": occurrence == 1, "global": occurrence == 0}
-        return Batch(z[:, :-1], z[:, 1:], groups)
+        return batch_of(z, occurrence)
 
     def _native_walk(self, jumps: Int[np.ndarray, "B N"], bits: UInt32[np.ndarray, "T1 B"]) -> Walk:
         """The same, compiled: sequence by sequence."""
@@ -144,16 +139,32 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
 
     def _walk(self, jumps: Int[np.ndarray, "B N"], bits: UInt32[np.ndarray, "T1 B"]) -> Walk:
         """Tokens, and m at the m-th visit of a trigger: all sequences side by side, one position at a time."""
-        start, successor = self._samplers["start"], self._samplers["next"]
-        z = np.empty(bits.shape, dtype=np.int64)
-        z[0] = start.draw(np.zeros_like(z[0]), bits[0])
         sequence = np.arange(len(jumps))
-        for t in range(len(bits) - 1):
-            forced = jumps[sequence, z[t]]
-            z[t + 1] = np.where(forced >= 0, forced, successor.draw(z[t], bits[t + 1]))
-        tokens = z.T[:, :-1]
+        z = walk(self._samplers, bits, lambda t, now: jumps[sequence, now])
+        tokens = z[:, :-1]
         forces = np.take_along_axis(jumps, tokens, axis=1) >= 0
-        return np.ascontiguousarray(z.T), occurrences(tokens, self.N) * forces
+        return z, occurrences(tokens, self.N) * forces
+
+
+def text_samplers(table: Corpus) -> dict[str, Sampler]:
+    """start: π_u; next: π_b(· | i) in row i."""
+    return {"start": Sampler.of(table.unigram[None, :]), "next": Sampler.of(table.bigram)}
+
+
+def walk(samplers: dict[str, Sampler], bits: UInt32[np.ndarray, "T1 B"], forced: Forced) -> Int[np.ndarray, "B T1"]:
+    """z_1 ~ π_u; z_{t+1} is what z_t forces at t where that is ≥ 0, else z_{t+1} ~ π_b(· | z_t)."""
+    z = np.empty(bits.shape, dtype=np.int64)
+    z[0] = samplers["start"].draw(np.zeros_like(z[0]), bits[0])
+    for t in range(len(bits) - 1):
+        jump = forced(t, z[t])
+        z[t + 1] = np.where(jump >= 0, jump, samplers["next"].draw(z[t], bits[t + 1]))
+    return np.ascontiguousarray(z.T)
+
+
+def batch_of(z: Int[np.ndarray, "B T1"], occurrence: Int[np.ndarray, "B T"]) -> Batch:
+    """Inputs and targets, grouped by visits of triggers."""
+    groups = {"in_context": occurrence >= 2, "first": occurrence == 1, "global": occurrence == 0}
+    return Batch(z[:, :-1], z[:, 1:], groups)
 
 
 def occurrences(tokens: Int[np.ndarray, "B T"], N: int) -> Int[np.ndarray, "B T"]:

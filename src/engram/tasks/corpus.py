@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt32
+from pydantic import BeforeValidator
 
 from engram.errors import EngramError
 from engram.plain import read_plain
@@ -56,6 +58,14 @@ class TextFile(Value, name="tasks.corpus.TextFile"):
             return content.decode("utf-8")
         except UnicodeDecodeError:
             raise EngramError(f"task.corpus: {self.path} is not UTF-8 text; convert it first") from None
+
+
+def _named(source: Any) -> Any:
+    """A path names a text file."""
+    return TextFile.at(source) if isinstance(source, str) and source != "shakespeare" else source
+
+
+Text = Annotated[Literal["shakespeare"] | TextFile, BeforeValidator(_named)]  # what a task may be made of
 
 
 def _read(path: str) -> bytes:

@@ -8,6 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engram.bench import noisy
+from engram.bench.baselines import transformer_loss
 from engram.errors import EngramError
 from engram.learning import SGD, Plan, choose_path, fast_transformer, reference
 from engram.models import Layer, Transformer, Weights
@@ -70,3 +72,12 @@ def test_which_models_have_it(change: dict[str, Any], path: str) -> None:
     if path == "reference":
         with pytest.raises(EngramError, match="one head a layer"):
             choose_path("fast", model, plan, "cpu")
+
+
+def test_the_plain_baseline_is_the_same_model() -> None:
+    """What the benchmark is compared with has the loss of ours."""
+    batch = noisy.TASK.sample(0, 0, 2)
+    w = noisy.MODEL.init(noisy.TASK.N, noisy.TASK.T, 0)
+    plain = transformer_loss(noisy.MODEL, w, batch, noisy.LOSS)
+    ours = fast_transformer.gradients(noisy.MODEL, w, batch, noisy.LOSS, ())
+    assert ours.metrics["loss"] == pytest.approx(float(plain), rel=1e-5)

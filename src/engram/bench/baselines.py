@@ -68,18 +68,23 @@ def _head(x: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor, model: Simplified) -
     return scores.softmax(dim=-1) @ (x @ W_V.T) @ W_O.T
 
 
-def transformer_loss(model: Transformer, w: Weights, batch: Batch) -> Tensor:
+def transformer_loss(model: Transformer, w: Weights, batch: Batch, loss: str = "all") -> Tensor:
     """A full transformer without layer norm, all sequences at once, attention by torch's fused kernel."""
     tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
     x = w["E"][tokens] + w["P"][: tokens.shape[1]]
     for i, layer in enumerate(model.layers, 1):
         q, k, v = (
-            (x @ w[f"W_{letter}{i}"].T).unflatten(-1, (layer.heads, -1)).transpose(1, 2) for letter in ("Q", "K", "V")
+            (x @ w[f"W_{letter}{i}"].T if f"W_{letter}{i}" in w else x).unflatten(-1, (layer.heads, -1)).transpose(1, 2)
+            for letter in ("Q", "K", "V")
         )
         mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + mixed.transpose(1, 2).flatten(2) @ w[f"W_O{i}"].T
         x = x + (x @ w[f"W_I{i}"].T).relu() @ w[f"W_F{i}"].T
-    return cross_entropy((x @ w["U"].T).flatten(0, 1), targets.flatten())
+    logits = x @ w["U"].T
+    if loss == "all":
+        return cross_entropy(logits.flatten(0, 1), targets.flatten())
+    read = torch.from_numpy(batch.groups[loss])
+    return cross_entropy(logits[read], targets[read])
 
 
 def plain_training(X: Tensor, U: Tensor, f: Tensor, W: Tensor, lr: float, steps: int, check_every: int) -> int:

@@ -37,7 +37,7 @@ def autograd(bags: Bags, N: int, weights: Tensor | None = None) -> tuple[np.ndar
     n, q = len(bags.labels), N - 1
     W_F, W_V = (torch.zeros(N + 1, N + 1, dtype=torch.float64, requires_grad=True) for _ in range(2))
     triggers = np.full((n, 1), q)
-    tokens = torch.from_numpy(np.concatenate([triggers, bags.tokens, triggers], axis=1))
+    tokens = torch.from_numpy(np.concatenate([triggers, bags.tokens, triggers], axis=1).astype(int))
     x = torch.nn.functional.one_hot(tokens, N + 1).double()
     logits = x[:, -1] @ W_F.T + x.mean(1) @ W_V.T
     losses = torch.nn.functional.cross_entropy(logits, torch.from_numpy(bags.labels), reduction="none")
@@ -152,7 +152,7 @@ def test_counts_in_parts_are_the_argmax_of_the_gradient(monkeypatch: pytest.Monk
     whole = recalled(1, 0, n, N, T, 0.5)
     monkeypatch.setattr("engram.theory.context_streams.ENTRIES_AT_ONCE", 3 * N)
     assert recalled(1, 0, n, N, T, 0.5) == whole
-    bags = draw_bags(generator(1, "context.attention.0"), 1024, N, T, 0.5)
+    bags = draw_bags(generator(1, "context.attention.0"), 4096, N, T, 0.5)
     best = value_gradient(Bags(bags.labels[:n], bags.tokens[:n]), N)[: N - 1, : N - 1]
     others = np.where(np.eye(N - 1, dtype=bool), -np.inf, best).max(0)
     assert whole == pytest.approx(np.mean(np.diag(best) > others + 1e-12))

@@ -21,7 +21,7 @@ def samples_figure(
     """Samples that one step needs: against N for each length T of attention, and against α at `at` = (N, T)."""
     left, right = panels(11, 4.6, 1, 2, width_ratios=(1.2, 1))
     _against_size(left, feedforward, attention)
-    _against_noise(right, by_alpha, *at)
+    _against_noise(right, by_alpha, *at, colour=1 + list(attention).index(at[1]))
     return finished(left, right)
 
 
@@ -33,18 +33,19 @@ def _against_size(ax: Axes, feedforward: BySize, attention: Mapping[int, BySize]
         dots(ax, by_size, i, f"attention, T={T}: 90 % recalled")
         ax.plot(sizes, [attention_samples(int(N), T, ALPHA) for N in sizes], **THEORY)
         if sizes[0] < crossover(T, ALPHA) < sizes[-1]:
-            ax.axvline(crossover(T, ALPHA), color=MUTED, lw=0.8)
-            ax.annotate(f" crossover, T={T}", (crossover(T, ALPHA), 30), fontsize=8, color=MUTED)
+            at = round(crossover(T, ALPHA))
+            ax.plot(at, attention_samples(at, T, ALPHA), "*", color=MUTED, ms=9, label=f"crossover, T={T}: N={at}")
     ax.plot(sizes, [attention_limit(int(N), ALPHA) for N in sizes], **REFERENCE, label="N ≫ T²: 3.89 N/(1−α)²")
-    ax.set(yscale="log", xlabel="vocabulary N", ylabel="samples n of one gradient step", title=f"α = {ALPHA}")
+    ax.set(yscale="log", xlabel="vocabulary N", ylabel="samples n of one gradient step")
+    ax.set_title(f"Samples against vocabulary, α = {ALPHA}")
     log_sizes(ax, feedforward)
 
 
-def _against_noise(ax: Axes, by_alpha: Mapping[str, BySize], N: int, T: int) -> None:
+def _against_noise(ax: Axes, by_alpha: Mapping[str, BySize], N: int, T: int, colour: int) -> None:
     alphas = np.geomspace(min(by_alpha["feedforward"]), max(by_alpha["feedforward"]), LINE).tolist()
     dots(ax, by_alpha["feedforward"], 0, "feed-forward")
-    dots(ax, by_alpha["attention"], 1, f"attention, T={T}")
+    dots(ax, by_alpha["attention"], colour, f"attention, T={T}")
     ax.plot(alphas, [feedforward_crossing(N, alpha) for alpha in alphas], **THEORY, label="closed forms")
     ax.plot(alphas, [attention_samples(N, T, alpha) for alpha in alphas], **THEORY)
-    ax.set(yscale="log", xlabel="probability of noise α", ylabel="samples n", title=f"N = {N}")
+    ax.set(yscale="log", xlabel="probability of noise α", ylabel="samples n", title=f"Samples against noise, N = {N}")
     log_sizes(ax, by_alpha["feedforward"])

@@ -43,10 +43,11 @@ def check_sizes(N: int, T: int, alpha: float) -> None:
 
 
 def draw_bags(rng: np.random.Generator, n: int, N: int, T: int, alpha: float) -> Bags:
-    """n samples."""
-    outputs = rng.integers(N - 1, size=n)
-    successors, labels = (np.where(rng.random(n) < alpha, N, outputs) for _ in range(2))
-    return Bags(labels, np.column_stack([successors, rng.integers(N - 1, size=(n, T - 3))]))
+    """n samples; short whole numbers are drawn several times as fast as long ones."""
+    short = np.int16 if N < 2**15 else np.int32
+    outputs, fillers = (rng.integers(N - 1, size=(n, width), dtype=short) for width in (1, T - 3))
+    successors, labels = (np.where(rng.random((n, 1)) < alpha, short(N), outputs) for _ in range(2))
+    return Bags(labels[:, 0].astype(int), np.concatenate([successors, fillers], axis=1))
 
 
 def feedforward_gradient(bags: Bags, N: int) -> Vector:

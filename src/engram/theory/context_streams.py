@@ -15,11 +15,11 @@ from engram.theory.context_gradients import Bags, check_sizes, draw_bags
 from engram.theory.context_samples import LONGEST, RECALLED, crossing
 from engram.values import Rows, generator, law
 
-BLOCK = 1024  # samples that are drawn at once
+BLOCK = 4096  # samples that are drawn at once
 LABELS = 32  # the same for the feed-forward path
 ENTRIES_AT_ONCE = 2**24  # pairs (label, token) that are counted at once
 MOST = 2**22  # samples
-TOLERANCE = 1 / 256  # the search ends when the numbers that passed and failed differ by this share, or by one
+TOLERANCE = 1 / 32  # the search ends when the numbers that passed and failed differ by this share, or by one
 
 
 @law("context.feedforward")
@@ -57,14 +57,18 @@ def _occurrences(labels: Int[np.ndarray, "streams steps"]) -> Int[np.ndarray, "s
 
 @law("context.attention")
 def attention(draws: int, seed: int, N: int, T: int = 16, alpha: float = 0.5) -> Rows:
-    """Where the share of recalled tokens, a mean over `draws` streams, crosses 0.9, and the shares on both sides."""
+    """Where the share of recalled tokens, a mean over `draws` streams, crosses 0.9, and the shares on both sides.
+
+    The search halves down to two numbers of samples that differ by 3 %; between them the share is a line.
+    """
     check_sizes(N, T, alpha)
 
     def share(n: int) -> float:
         return sum(recalled(seed, stream, n, N, T, alpha) for stream in range(draws)) / draws
 
     (low, below), (high, above) = _crossing(share, N)
-    yield {"crossing": (low + high) / 2, "share": above, "below": below}
+    between = low + (high - low) * (RECALLED - below) / (above - below)
+    yield {"crossing": between, "share": above, "below": below}
 
 
 def _crossing(share: Callable[[int], float], n: int) -> tuple[tuple[int, float], tuple[int, float]]:
@@ -105,7 +109,8 @@ def _parts(N: int) -> Iterator[range]:
 def _hits(bags: Bags, columns: range, N: int) -> int:
     """How many of these tokens are recalled."""
     inside = (bags.tokens >= columns.start) & (bags.tokens < columns.stop)
-    pairs = ((bags.tokens - columns.start) * (N - 1) + bags.labels[:, None])[inside]
+    asked, labels = bags.tokens[inside].astype(int) - columns.start, np.repeat(bags.labels, inside.sum(1))
+    pairs = asked * (N - 1) + labels
     counts = np.bincount(pairs, minlength=len(columns) * (N - 1)).reshape(len(columns), N - 1)
     rows = np.arange(len(columns))
     own = counts[rows, columns].copy()

@@ -23,6 +23,7 @@ PAPERS = (
     "Understanding factual recall",
     "Cabannes, Dohmatob and Bietti 2024",
     "Cabannes, Simsek and Bietti 2024",
+    "Chen, Bruna and Bietti 2025",
     "Smart, Bietti and Sengupta 2025",
     "Ramsauer et al. 2021",
     "Krotov and Hopfield 2016",

@@ -4,13 +4,20 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 FIRST = ("recall.W_O2", "recall.W_K2", "recall.W_K1.t<64", "recall.W_K1")  # memories that are named before others
-AXES = {"loss": "loss (nats)", "loss on tests": "loss on tests (nats)", "kl": "KL divergence (nats)"}
+AXES = {
+    "loss": "loss (nats)",
+    "loss on tests": "loss on tests (nats)",
+    "loss when truncated": "loss when truncated (nats)",
+    "kl": "KL divergence (nats)",
+}
 WORDS = {
     "in_context": "in context",
     "first": "first visits",
     "answer": "answers",
     "relation": "of the relation",
     "subject": "of the subject",
+    "p_correct": "right token",
+    "p_noise": "noise token",
 }
 
 
@@ -36,6 +43,11 @@ def _group_and_title(parts: list[str]) -> tuple[str, str]:
             return "recall", f"{memory} ({', '.join(where)})" if where else memory
         case ["loss" | "accuracy" as group, *where]:
             return group, " ".join([group, *map(_word, where)])
+        case ["cut" | "map", matrix, *share, metric] if share:
+            kept = f"{matrix} at {'.'.join(share)}"  # 0.5% has a point
+            if metric.startswith("p_"):
+                return "probability when truncated", f"{_word(metric)}, {kept}"
+            return f"{metric} when truncated", kept
     group, *rest = parts
     return _word(group), " ".join(map(_word, rest or parts))
 

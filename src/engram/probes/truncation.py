@@ -27,7 +27,7 @@ from engram.models import Architecture, Weights
 from engram.models.cuts import WHOLE, Asked, general, truncations
 from engram.models.simplified import Simplified
 from engram.models.transformer import Transformer
-from engram.probes.probe import Look, Probe, tensor_of
+from engram.probes.probe import UNSEEN, Look, Probe, tensor_of
 from engram.tasks import Batch, Task
 
 SHARES = tuple(i / 10 for i in range(11))
@@ -203,53 +203,71 @@ class Products(TorchFunctionMode):
         return answer
 
 
-class _OfTruncated(Probe):
-    """A probe of truncated models, at the positions `group` of unseen sequences: of the task's `clean` form if any."""
-
-    group: str = "in_context"
-    sequences: Annotated[int, Field(ge=1)] = SEQUENCES
-
-    def missing(self, task: Task, model: Architecture) -> str | None:
-        if not matrices_of(model):
-            return "a Transformer or Simplified"
-        return None if self.group in task.groups else f"a task with positions {self.group}"
-
-    def _map(self, look: Look, shares: Sequence[float], matrices: Sequence[str] | None = None) -> Map:
-        batch = look.unseen(self.sequences, getattr(look.task, "clean", None))
-        noise = getattr(look.task, "noise_token", None)
-        return sweep(look.model, look.w, batch, self.group, shares, matrices, noise)
+def unseen_map(
+    task: Task,
+    model: Architecture,
+    w: Weights,
+    seed: int,
+    group: str = "in_context",
+    sequences: int = SEQUENCES,
+    shares: Sequence[float] = SHARES,
+    matrices: Sequence[str] | None = None,
+) -> Map:
+    """The map on unseen sequences: those of the task's `clean` form if it has one, and with its `noise_token`."""
+    batch = getattr(task, "clean", task).sample(seed, UNSEEN, sequences)
+    return sweep(model, w, batch, group, shares, matrices, getattr(task, "noise_token", None))
 
 
-class Truncation(_OfTruncated, name="probes.truncation.Truncation"):
+def lacking(task: Task, model: Architecture, group: str) -> str | None:
+    """In words, what is needed to truncate this model on this task; None if nothing is."""
+    if not matrices_of(model):
+        return "a Transformer or Simplified"
+    return None if group in task.groups else f"a task with positions {group}"
+
+
+class Truncation(Probe, name="probes.truncation.Truncation"):
     """The model with one matrix truncated, while it trains: the weights stay as they are.
 
     matrix       the matrix that is truncated
     shares       of its singular values that are kept; 1 is the model itself
     group        the positions that are read
-    sequences    how many, never trained on
+    sequences    how many are read, none of them trained on
     """
 
     columns: ClassVar = ("cut.",)
     called: ClassVar = "truncation"
     matrix: str = "W_I2"
     shares: Annotated[tuple[Share, ...], Field(min_length=1)] = (0.0, 0.1, 0.2)
+    group: str = "in_context"
+    sequences: Annotated[int, Field(ge=1)] = SEQUENCES
 
     def missing(self, task: Task, model: Architecture) -> str | None:
         known = matrices_of(model)
         if known and self.matrix not in known:
             return f"a model with the matrix {self.matrix}; this one has {', '.join(known)}"
-        return super().missing(task, model)
+        return lacking(task, model, self.group)
 
     def measure(self, look: Look) -> dict[str, float]:
-        found = self._map(look, self.shares, (self.matrix,))
+        training = look.task, look.model, look.w, look.seed
+        found = unseen_map(*training, self.group, self.sequences, self.shares, (self.matrix,))
         return {f"cut.{name}": value for name, value in found.columns().items()}
 
 
-class TruncationMap(_OfTruncated, name="probes.truncation.TruncationMap"):
-    """The model with each of its matrices truncated to each of eleven shares."""
+class TruncationMap(Probe, name="probes.truncation.TruncationMap"):
+    """The model with each of its matrices truncated to each of the shares 0, 0.1, …, 1.
+
+    group        the positions that are read
+    sequences    how many are read, none of them trained on
+    """
 
     columns: ClassVar = ("map.",)
     called: ClassVar = "truncation_map"
+    group: str = "in_context"
+    sequences: Annotated[int, Field(ge=1)] = SEQUENCES
+
+    def missing(self, task: Task, model: Architecture) -> str | None:
+        return lacking(task, model, self.group)
 
     def measure(self, look: Look) -> dict[str, float]:
-        return {f"map.{name}": value for name, value in self._map(look, SHARES).columns().items()}
+        found = unseen_map(look.task, look.model, look.w, look.seed, self.group, self.sequences)
+        return {f"map.{name}": value for name, value in found.columns().items()}

@@ -273,7 +273,8 @@ def truncation_map(run: str, group: str = "in_context", sequences: int = 512) ->
     found = unseen_map(spec.task, spec.model, record.model().weights, spec.seed, group, sequences)
     if not found.positions:
         raise EngramError(f"group: none of {sequences} sequences has a position {group}; ask for more sequences")
-    figure = truncation_figure(found, f"One matrix truncated, positions {group}: {describe([record])}")
+    about = f"One matrix truncated, positions {group}; black mark: the full model. {describe([record])}"
+    figure = truncation_figure(found, about)
     return record, found, save_figures({f"{record.id}-truncation-{group}": figure})
 
 

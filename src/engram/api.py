@@ -22,6 +22,7 @@ from engram.facts.ask import Asked, history
 from engram.facts.edit import FactEdit, edit
 from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
+from engram.probes.truncation import Map, unseen_map
 from engram.records import Record
 from engram.records.files import home, replace, writing_to
 from engram.records.places import named, named_own
@@ -258,6 +259,23 @@ def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked
     """Rewrite one fact of a trained model, and see what else moved; the record stays as it is."""
     asked = Asked.of(load(run), subject, relation)
     return asked, edit(asked, answer)
+
+
+def truncation_map(run: str, group: str = "in_context", sequences: int = 512) -> tuple[Record, Map, list[Path]]:
+    """What the final model of a run says with each of its matrices truncated, and the figure of it."""
+    from engram.show.curves import describe
+    from engram.show.truncation import truncation_figure
+
+    if sequences < 1:
+        raise EngramError(f"sequences: at least one is needed; got {sequences}")
+    record = load(run)
+    spec = record.train
+    found = unseen_map(spec.task, spec.model, record.model().weights, spec.seed, group, sequences)
+    if not found.positions:
+        raise EngramError(f"group: none of {sequences} sequences has a position {group}; ask for more sequences")
+    about = f"One matrix truncated, positions {group}; black mark: the full model. {describe([record])}"
+    figure = truncation_figure(found, about)
+    return record, found, save_figures({f"{record.id}-truncation-{group}": figure})
 
 
 def recheck(

@@ -26,6 +26,7 @@ from engram.memory.memory import Memory, Name, Pairs, list_pairs
 from engram.memory.names import Names
 from engram.memory.rules import fit, hebb, one_step, rounded
 from engram.memory.stored import Stored, truncated
+from engram.memory.truncation import Factors
 
 Rule = Literal["hebb", "one-step", "trained", "given"]
 Same = TypeVar("Same", bound="Linear")
@@ -180,6 +181,10 @@ class Linear(Memory):
         """A copy with the nearest W of this rank: ‖W − W_rank‖_F² = Σ_{i > rank} σ_i², σ the singular values of W."""
         check_rank("rank", rank, min(self.W.shape))
         return self.copy(truncated(self.W, rank))
+
+    def truncate_share(self: Same, share: float) -> Same:
+        """A copy with this share of the singular values of W: with 0 it has forgotten everything, with 1 nothing."""
+        return self.copy(Factors.of(self.W).keep_share(share))
 
     def spectrum(self) -> Float[Tensor, " rank"]:
         """The singular values of W, largest first."""

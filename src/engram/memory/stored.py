@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.errors import EngramError
+from engram.memory.truncation import Factors
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,11 @@ class Stored:
         """The same memory with the nearest W of this rank."""
         return replace(self, W=truncated(self.W, rank))
 
+    def truncate_share(self, share: float) -> "Stored":
+        """The same memory with this share of the singular values of W: none with 0, all with 1."""
+        return replace(self, W=Factors.of(self.W).keep_share(share))
+
 
 def truncated(W: Float[Tensor, "m n"], rank: int) -> Float[Tensor, "m n"]:
     """The nearest matrix of this rank: only the largest singular values of W are kept."""
-    left, spectrum, right = torch.linalg.svd(W.double(), full_matrices=False)
-    return ((left[:, :rank] * spectrum[:rank]) @ right[:rank]).to(W.dtype)
+    return Factors.of(W).product(rank)

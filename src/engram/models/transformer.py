@@ -101,7 +101,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         for head, edges in (blocked or {}).items():
             self._known("blocked", head)
             _leaves_a_key(head, edges, tokens)
-        x = w["E"][tokens] + w["P"][: tokens.shape[1]]
+        x = self.embed(w, tokens)
         written, scores, attention = {"embedding": x}, [], []
         for i, layer in enumerate(self.layers, 1):
             s, a, written[f"head{i}"] = self._attend(w, i, self.normed(x), blocked or {})
@@ -112,15 +112,19 @@ class Transformer(Value, name="models.transformer.Transformer"):
                 x = x + written[f"W_F{i}"]
         return Trace(written, tuple(scores), tuple(attention), x, self.normed(x) @ w["U"].T)
 
+    def embed(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T d"]:
+        """e_{z_t} + p_t."""
+        return w["E"][tokens] + w["P"][: tokens.shape[1]]
+
     def normed(self, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
         """n(x): the layer norm, or x itself."""
         return layer_norm(x, (self.d,)) if self.norm == "pre" else x
 
     def feed_forward(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
         """W_F x or W_F ReLU(W_I x) of layer i."""
-        return self._hidden(w, i, x) @ w[f"W_F{i}"].T
+        return self.units(w, i, x) @ w[f"W_F{i}"].T
 
-    def _hidden(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
+    def units(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
         """What W_F of layer i is applied to: hidden units, or x itself if the layer is linear."""
         return (x @ w[f"W_I{i}"].T).relu() if self.layers[i - 1].feed_forward == "mlp" else x
 
@@ -128,19 +132,34 @@ class Transformer(Value, name="models.transformer.Transformer"):
         self, w: Weights, i: int, x: Float[Tensor, "B T d"], blocked: Blocked
     ) -> tuple[Float[Tensor, "B H T k"], Float[Tensor, "B H T k"], Float[Tensor, "B T d"]]:
         """Scores and attention of every head of layer i, and what they write together."""
-        queries = x if self.layers[i - 1].queries == "identity" else x @ w[f"W_Q{i}"].T
-        q, k, v = (self._split(y, i) for y in (queries, x @ w[f"W_K{i}"].T, x @ w[f"W_V{i}"].T))
-        T, temperature = x.shape[1], sqrt(q.shape[-1]) if self.scale == "standard" else 1.0
-        future = torch.full((T, T), -torch.inf, dtype=x.dtype, device=x.device).triu(1)
-        scores = q @ k.mT / temperature + future
+        q, k, v = (self.split(self.shown(w, letter, i, x), i) for letter in "QKV")
+        scores = self.scores(q, k)
         for (layer, head), edges in blocked.items():
             if layer == i:
                 scores = _block(scores, head, edges)
         attention = scores.softmax(dim=-1)
-        return scores, attention, (attention @ v).transpose(1, 2).flatten(2) @ w[f"W_O{i}"].T
+        return scores, attention, self.mixed(attention, v) @ w[f"W_O{i}"].T
 
-    def _split(self, y: Float[Tensor, "B T d"], i: int) -> Float[Tensor, "B H T dh"]:
+    def shown(self, w: Weights, letter: str, i: int, x: Float[Tensor, "B T d"]) -> Float[Tensor, "B T d"]:
+        """What the heads of layer i are shown of x: its queries W_Q x, keys W_K x or values W_V x."""
+        is_identity = letter == "Q" and self.layers[i - 1].queries == "identity"
+        return x if is_identity else x @ w[f"W_{letter}{i}"].T
+
+    def split(self, y: Float[Tensor, "B T d"], i: int) -> Float[Tensor, "B H T dh"]:
+        """Queries, keys or values of layer i by head."""
         return y.unflatten(-1, (self.layers[i - 1].heads, -1)).transpose(1, 2)
+
+    def scores(
+        self, q: Float[Tensor, "B H q dh"], k: Float[Tensor, "B H k dh"], at: Int[Tensor, "B q"] | None = None
+    ) -> Float[Tensor, "B H q k"]:
+        """q_t · k_s, −∞ where s is after t; queries stand at all positions, or at those that `at` says."""
+        T, temperature = k.shape[2], sqrt(q.shape[-1]) if self.scale == "standard" else 1.0
+        future = torch.full((T, T), -torch.inf, dtype=q.dtype, device=q.device).triu(1)
+        return q @ k.mT / temperature + (future if at is None else future[at][:, None])
+
+    def mixed(self, attention: Float[Tensor, "B H q k"], v: Float[Tensor, "B H k dh"]) -> Float[Tensor, "B q d"]:
+        """What W_O is applied to: Σ_s a_ts v_s of every head, one beside the other."""
+        return (attention @ v).transpose(1, 2).flatten(2)
 
     def memories(self, w: Weights, task: Task, seed: int = 0) -> list[Stored]:
         """The memories of an induction head in the first two layers, and that of the last feed-forward layer.
@@ -151,7 +170,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         last = len(self.layers)
         if f"W_F{last}" not in w:
             return found
-        shown = self._hidden(w, last, self.normed(w["E"]))
+        shown = self.units(w, last, self.normed(w["E"]))
         return [*found, bigram_memory(shown, w[f"W_F{last}"], w["U"], task, seed, read=self.normed)]
 
     def as_simplified(self, w: Weights) -> Weights:

@@ -8,6 +8,7 @@ AXES = {
     "loss": "loss (nats)",
     "loss on tests": "loss on tests (nats)",
     "loss on clean text": "loss on clean text (nats)",
+    "loss when truncated": "loss when truncated (nats)",
     "kl": "KL divergence (nats)",
 }
 WORDS = {
@@ -51,6 +52,11 @@ def _group_and_title(parts: list[str]) -> tuple[str, str]:
             return "recall", f"{memory} ({', '.join(where)})" if where else memory
         case ["loss" | "accuracy" as group, *where]:
             return group, " ".join([group, *map(_word, where)])
+        case ["cut" | "map", matrix, *share, metric] if share:
+            kept = f"{matrix} at {'.'.join(share)}"  # 0.5% has a point
+            if metric.startswith("p_"):
+                return "probability when truncated", f"{_word(metric)}, {kept}"
+            return f"{metric} when truncated", kept
     group, *rest = parts
     return _word(group), " ".join(map(_word, rest or parts))
 

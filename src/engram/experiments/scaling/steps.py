@@ -55,11 +55,11 @@ def claims(runs: Runs) -> Claimed:
     yield "scaling.decay-helps", [*_decay(schedules)]
     numbers = {"small": (0.18, 0.24), "large": (0.18, 0.26), "decayed": (0.12, 0.18)}
     words = {"small": "γ=0.1", "large": "γ=10", "decayed": "γ=10, decayed"}
-    least = _least(schedules, 1.5)
+    found, least = {name: last_errors(schedules, name) for name in numbers}, least_error(schedules, N, 1.5)
     yield (
         "scaling.decay-numbers",
         [
-            Measure.over_seeds(f"{words[name]}: error at step 1000", _last(schedules, name), *band, resolution=least)
+            Measure.over_seeds(f"{words[name]}: error at step 1000", found[name], *band, resolution=least)
             for name, band in numbers.items()
         ],
     )
@@ -68,23 +68,23 @@ def claims(runs: Runs) -> Claimed:
 
 
 def _decay(records: Records) -> Measures:
-    decayed, least = _last(records, "decayed"), _least(records, 1.5)
+    decayed, least = last_errors(records, "decayed"), least_error(records, N, 1.5)
     for name, rate in (("small", "0.1"), ("large", "10")):
-        values = _last(records, name)
+        values = last_errors(records, name)
         yield Measure.difference(f"error at step 1000: γ={rate} minus decayed", values, decayed, resolution=least)
 
 
 def _ordered(records: Records) -> Measures:
-    plain, least = _last(records, "gradient"), _least(records, 2)
+    plain, least = last_errors(records, "gradient"), least_error(records, N, 2)
     for name in ("sign", "normalised"):
-        values = _last(records, name)
+        values = last_errors(records, name)
         yield Measure.difference(f"error at step 100: gradient minus {name}", plain, values, resolution=least)
 
 
 def _published(records: Records) -> Measures:
-    """As published: the error over the number of tokens."""
-    least = _least(records, 2) / N
-    gradient = [value / N for value in _last(records, "gradient")]
+    """As first read: the error over the number of tokens (scaling.mean-of-wrong has the mean over wrong ones)."""
+    least = least_error(records, N, 2) / N
+    gradient = [value / N for value in last_errors(records, "gradient")]
     yield Measure.over_seeds("gradient: mean p over wrong tokens at step 100", gradient, 0.009, 0.017, least)
     sign = [float(record.column("error.sign")[-50:].mean()) / N for record in records]
     yield Measure.over_seeds("sign: mean p over wrong tokens, steps 51 to 100", sign, 0.0003, 0.003, least)
@@ -94,11 +94,12 @@ def _published(records: Records) -> Measures:
     )
 
 
-def _last(records: Records, name: str) -> list[float]:
+def last_errors(records: Records, name: str) -> list[float]:
+    """The error of each seed at the end."""
     return [record.last(f"error.{name}") for record in records]
 
 
-def _least(records: Records, alpha: float) -> float:
+def least_error(records: Records, N: int, alpha: float) -> float:
     """The smallest difference between two errors of a seed: the rarest token in one of its memories."""
     return float(Zipf(N=N, M=5, alpha=alpha).probabilities[-1]) / records[0].check.draws
 

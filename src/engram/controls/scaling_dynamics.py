@@ -179,7 +179,10 @@ CONTROLS: Controls = {
     ),
     "scaling.mean-of-wrong": (
         Control("the error over the number of tokens", changed(anew(), only=_at("wrong")), OVER_ALL),
-        Control("gradients and signs are exchanged", changed(exchanged_columns(("p.gradient", "p.sign")))),
+        Control(
+            "all steps are plain gradients",
+            changed(columns(dict.fromkeys(("p.sign", "p.normalised"), "p.gradient"), 0.01), only=_at("wrong")),
+        ),
     ),
     "scaling.one-step-stores-p": (
         Control("the root of p is stored", changed(rewritten(_root_of_p), only=_at("one step"))),

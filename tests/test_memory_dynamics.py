@@ -87,6 +87,14 @@ def test_error_counts_ties_as_the_first_answer() -> None:
     assert float(dynamics.error(pairs, torch.zeros(6, 3, dtype=torch.float64))) == pytest.approx(1 - float(right))
 
 
+def test_the_mean_of_wrong_tokens_is_taken_over_them_alone() -> None:
+    pairs = problem()
+    logits = pairs.onehot.clone()
+    assert float(dynamics.mean_of_wrong(pairs, logits)) == 0  # none is wrong
+    logits[[1, 4]] = logits[[1, 4]].roll(1, -1)
+    assert float(dynamics.mean_of_wrong(pairs, logits)) == pytest.approx(float(pairs.p[1] + pairs.p[4]) / 2)
+
+
 @pytest.mark.parametrize("d", [6, 20])
 def test_planted_weights_are_read_off_the_matrix(d: int) -> None:
     """Whether u_f or u_f minus the mean of all answers was written."""

@@ -72,6 +72,17 @@ def test_rules_begin_alike_and_the_sign_does_not_know_the_size() -> None:
     assert once == twice  # one step from 0: the error does not know its size
 
 
+def test_wrong_tokens_are_those_of_the_errors() -> None:
+    """Of one memory the error is the mean p of its wrong tokens times their number, and 0 where that is 0."""
+    for rule in ("gradient", "sign", "normalised"):
+        errors = column(stored_weights.rules, f"error.{rule}", draws=1, steps=30)
+        means = column(stored_weights.wrong_tokens, f"p.{rule}", draws=1, steps=30)
+        number = np.divide(errors, means, out=np.zeros(31), where=means > 0)
+        assert number == pytest.approx(number.round(), abs=1e-9)
+        assert ((errors == 0) == (means == 0)).all()
+        assert number[0] == 8  # from W = 0 the first answer is given, which two tokens of ten have
+
+
 def test_the_recursion_begins_as_descent_does() -> None:
     """One step: both write shares, the recursion without the mean of the answers."""
     real, scalar = (

@@ -11,7 +11,7 @@ from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.memory import Linear
 from engram.theory import zipf, zipf_curve, zipf_laws
-from engram.theory.memory_costs import KINDS, arithmetic, batched, filled, noise
+from engram.theory.memory_costs import KINDS, SHARES, arithmetic, batched, filled, fullness, noise
 
 SMALL = zipf.heavy_tail(12, 3, 1.5)
 COUNTS = np.array([5, 0, 2, 2, 1, 0])
@@ -229,6 +229,17 @@ def test_a_memory_is_filled_until_it_forgets() -> None:
         assert row["asked"] >= 256 or row["N"] == 0
     assert rows[0]["N"] < rows[1]["N"]
     assert list(noise(1, 0, d=8, size=1.0, most=8))[1]["noisy"] < 0.99
+
+
+@pytest.mark.parametrize(("kind", "d"), [("linear", 64), ("exponential", 5)])
+def test_memories_are_filled_to_a_share_of_what_they_hold(kind: str, d: int) -> None:
+    full, half = fullness(2, 0, kind=kind, d=d)
+    assert (full["share"], half["share"]) == SHARES
+    assert half["N"] == round(full["N"] / 2)
+    assert 0.97 < full["clean"] < 1  # held at 99 %, and asked anew
+    assert full["noisy"] < half["noisy"] <= half["clean"] + 0.01
+    silent, _ = fullness(2, 0, kind=kind, d=d, size=0.0)
+    assert silent["noisy"] == silent["clean"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from engram.experiments.scaling.stored import RATES as VISITS
 from engram.experiments.scaling.stored import WIDTHS as SINGLE
 from engram.records import Record
 from engram.records.files import Row
+from engram.theory.memory_dynamics import error as pairs_error
 
 LAWS, THEORY, MARGINS = (
     "engram.laws.memory_steps",
@@ -29,6 +30,7 @@ LAWS, THEORY, MARGINS = (
     "engram.experiments.scaling.margins",
 )
 RULES = ("error.gradient", "error.sign", "error.normalised")
+SCHEDULES = ("error.small", "error.large", "error.decayed")
 
 
 def _at(*wanted: Any) -> Callable[[Any], bool]:
@@ -55,6 +57,11 @@ def _half_the_time(right: Any) -> Any:
 def _wider(right: Any) -> Any:
     """Weights 1 % larger than those that autograd sees."""
     return lambda pairs, W: right(pairs, 1.01 * W)
+
+
+def _over_all(right: Any) -> Any:
+    """The mean over all tokens, of which only the wrong ones count: the first reading."""
+    return lambda pairs, logits: pairs_error(pairs, logits) / pairs.answers.shape[0]
 
 
 def _other_rate(record: Record, row: Row) -> Row:
@@ -88,6 +95,7 @@ def _seldom(record: Record, row: Row) -> Row:
     return {"risen": floor(0.3 * row["risen"] * record.check.draws) / record.check.draws}
 
 
+OVER_ALL = {f"{THEORY}.mean_of_wrong": _over_all}
 BACKWARDS = {(d, rate): (WIDTHS[-1 - i], RATES[-1 - j]) for i, d in enumerate(WIDTHS) for j, rate in enumerate(RATES)}
 TURNED = {("visits", rate): ("visits", VISITS[i - 1]) for i, rate in enumerate(VISITS)}
 
@@ -130,10 +138,7 @@ CONTROLS: Controls = {
         Control("the small step is the one that decays", changed(exchanged_columns(("error.decayed", "error.small")))),
     ),
     "scaling.decay-numbers": (
-        Control(
-            "errors are 1.5 times as large",
-            changed(multiplied(1.5, *(f"error.{n}" for n in ("small", "large", "decayed")))),
-        ),
+        Control("errors are 1.5 times as large", changed(multiplied(1.5, *SCHEDULES), only=_at("schedules"))),
         Control(
             "the decay has no effect", changed(columns({"error.decayed": "error.large"}, 0.01), only=_at("schedules"))
         ),
@@ -150,6 +155,33 @@ CONTROLS: Controls = {
         Control(
             "all steps are plain gradients",
             changed(columns(dict.fromkeys(RULES[1:], RULES[0]), 0.01), only=_at("rules")),
+        ),
+    ),
+    "scaling.decay-helps-30": (
+        Control("decaying steps are small from the start", changed(columns({"error.decayed": "error.small"}, 0.01))),
+        Control("the small step is the one that decays", changed(exchanged_columns(("error.decayed", "error.small")))),
+    ),
+    "scaling.decay-numbers-30": (
+        Control("errors are 1.5 times as large", changed(multiplied(1.5, *SCHEDULES), only=_at("schedules"))),
+        Control(
+            "the decay has no effect", changed(columns({"error.decayed": "error.large"}, 0.01), only=_at("schedules"))
+        ),
+    ),
+    "scaling.q-dynamics-1000": (
+        Control(
+            "the approximation is the real one",
+            changed(exchanged_columns(("error.real", "error.scalar")), only=_at("recursion")),
+        ),
+        Control(
+            "errors are 1.5 times as large",
+            changed(multiplied(1.5, "error.real", "error.scalar"), only=_at("recursion")),
+        ),
+    ),
+    "scaling.mean-of-wrong": (
+        Control("the error over the number of tokens", changed(anew(), only=_at("wrong")), OVER_ALL),
+        Control(
+            "all steps are plain gradients",
+            changed(columns(dict.fromkeys(("p.sign", "p.normalised"), "p.gradient"), 0.01), only=_at("wrong")),
         ),
     ),
     "scaling.one-step-stores-p": (

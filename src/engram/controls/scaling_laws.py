@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from engram.claims.controls import Control, Controls
-from engram.claims.planting import Change, anew, changed, exchanged_columns, multiplied, rewritten
+from engram.claims.planting import Change, alike, anew, changed, exchanged_columns, multiplied, rewritten
 from engram.records import Record
 from engram.records.files import Row
 
@@ -120,6 +120,10 @@ CONTROLS: Controls = {
         Control("fewer pairs than dimensions", changed(anew(N=16), only=_at("arithmetic"))),
         Control("the memories are exchanged", changed(rewritten(other_kind), only=_at("noise"))),
         Control("the kinds are exchanged", changed(exchanged_columns(("matrix", "exponential")), only=_at("kinds"))),
+    ),
+    "scaling.noise-when-full": (
+        Control("the kind of memory has no effect", alike(only=lambda label: True)),
+        Control("errors of a matrix are 30 times as many", changed(multiplied(30, "error"), only=_at("linear"))),
     ),
     "scaling.facts-frequency": (
         Control("a fact seen once is known", changed(rewritten(known_at_once), only=_at("known"))),

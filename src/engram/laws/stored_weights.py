@@ -89,6 +89,18 @@ def rules(
         yield {f"error.{rule}": float(e) for rule, e in zip(RULES, errors, strict=True)}
 
 
+@law("dynamics.wrong_tokens")
+def wrong_tokens(
+    draws: int, seed: int, N: int = 10, M: int = 5, d: int = 10, alpha: float = 2.0, rate: float = 1.0, steps: int = 100
+) -> Rows:
+    """The memories of `dynamics.rules`: the mean p of the tokens that are wrong, 0 where none is."""
+    task = Zipf(N=N, M=M, alpha=alpha)
+    pairs = drawn_pairs(task, ("gaussian/d", "sphere"), d, draws, seed, "rules")
+    for found in zip(*(descend(pairs, rule, rate, steps) for rule in RULES), strict=True):
+        means = (dynamics.mean_of_wrong(pairs, logits).mean() for logits in found)
+        yield {f"p.{rule}": float(p) for rule, p in zip(RULES, means, strict=True)}
+
+
 @law("dynamics.recursion")
 def approximation(
     draws: int, seed: int, *, d: int, N: int = 100, M: int = 5, alpha: float = 2.0, batch: int = 1000, steps: int = 100

@@ -114,10 +114,8 @@ def errors_by_step(schedules: Sequence[Record], rules: Sequence[Record]) -> Figu
     for i, rule in enumerate(("gradient", "sign", "normalised")):
         curves = [(np.arange(len(r.rows)), r.column(f"error.{rule}") / 10) for r in rules]
         lines_and_mean(right, curves, f"C{i}", rule)
-    right.plot(100, 0.013, "*", color="C0", ms=11, mec=INK, label="gradient, published")
-    right.set(
-        xlabel="step (population, γ=1)", ylabel="mean p over wrong tokens", title="Steps of known size: d=10, N=10"
-    )
+    right.plot(100, 0.013, "*", color="C0", ms=11, mec=INK, label="gradient, published (another mean)")
+    right.set(xlabel="step (population, γ=1)", ylabel="0/1 error / N", title="Steps of known size: d=10, N=10")
     return finished(left, right)
 
 
@@ -152,7 +150,9 @@ def _approximation(ax: Axes, by_width: Mapping[int, Sequence[Record]]) -> None:
             curves = [(np.arange(len(r.rows)), r.column(f"error.{name}")) for r in records]
             label = f"d={d}: {'real' if name == 'real' else 'scalar approximation'}"
             lines_and_mean(ax, curves, f"C{i}", label, ls=style)
-    ax.plot([100, 100], [0.045, 0.15], "*", color="C0", ms=11, mec=INK, ls="none", label="published, d=10")
+    ax.plot(
+        [100, 100], [0.045, 0.15], "*", color="C0", ms=11, mec=INK, ls="none", label="published, d=10 (first reading)"
+    )
     ax.set(xlabel="step (batch 1000, γ=1)", ylabel="0/1 error", title="Each q by itself", ylim=(0, None))
 
 
@@ -175,8 +175,10 @@ def oscillation(
     log_sizes(axes[-1][0], rates)
     axes[-1][1].axhline(1, **REFERENCE, label="edge of stability")
     axes[-1][1].set(xlabel="step", ylabel="mean η λ/2", title=f"Sharpness, η={rates[-1]:g}", yscale="log")
-    axes[-1][2].set(xlabel="step", ylabel="memories", title=f"Loss rises, η={rates[-1]:g}")
-    return finished(axes[0][0], *axes[-1], ncols=2)
+    draws = first[widths[0], rates[-1]].check.draws
+    axes[-1][2].set(xlabel="step", ylabel=f"memories of {draws}", title=f"Loss rises, η={rates[-1]:g}")
+    axes[1][0].legend(ncols=2, loc="lower right")  # where margins only grow, and leave room
+    return finished(*axes[-1], ncols=2)
 
 
 def _margins(ax: Axes, rows: Rows, title: str) -> None:
@@ -228,7 +230,9 @@ def large_steps(by_rate: Mapping[float, Sequence[Record]]) -> Figure:
     for i, (rate, records) in enumerate(by_rate.items()):
         for ax, column in ((left, "loss.in_context"), (right, "recall.W_O2")):
             lines_and_mean(ax, [record.curve(column) for record in records], f"C{i}", f"η={rate:g}")
-    left.set(xlabel="training step", ylabel="loss in context", title="Only W_O2 is trained")
+    left.set(xlabel="training step", ylabel="loss in context", title="Only W_O2 is trained", yscale="log")
+    left.set_yticks([3, 5, 10, 20], ["3", "5", "10", "20"])
+    left.set_yticks([], minor=True)
     right.axhline(0.5, **REFERENCE, label="half recalled")
     right.set(xlabel="training step", ylabel="recall of W_O2", title="Its memory", ylim=(0, 1.02))
     return finished(left, right)

@@ -23,12 +23,12 @@ def unseen_figure(by_alpha: Mapping[float, Sequence[Record]], law: Callable[[flo
     for i, (alpha, records) in enumerate(by_alpha.items()):
         n, expected = np.array([[row["n"], row["expected"]] for row in records[0].rows]).T
         dots(ax, [(row["n"], row["sampled"]) for r in records for row in r.rows], i, f"α = {alpha:g}: sampled")
-        ax.plot(n, expected, color=f"C{i}", lw=1.2, label=f"α = {alpha:g}: expected")
+        ax.plot(n, expected, color=f"C{i}", lw=1.2, label="expected" if i == 0 else None)
         middle = len(n) // 2
         name = "∝ n^(−(α−1)/α)" if i == 0 else None
         ax.plot(n, expected[middle] * (n / n[middle]) ** law(alpha), **THEORY, label=name)
     ax.set(xscale="log", yscale="log", xlabel="samples n", ylabel="error", title="An infinite memory")
-    return finished(ax, ncols=2)
+    return finished(ax)
 
 
 @house_style()
@@ -81,12 +81,13 @@ def families_figure(
     for i, (label, points) in enumerate(exact.items()):
         d, error = np.array(points, dtype=float).T
         name = f"p^{label[1]:g}, {'truncated' if label[0] == 'cut' else 'whole'}"
-        left.plot(d, error, "o", color=f"C{i % 7}", ms=4, label=name)
+        left.plot(d, error, "os^Dv<>Ph"[i % 9], color=f"C{i % 7}", ms=4, label=name)
         left.plot(d, error[0] * (d / d[0]) ** laws[label], **THEORY, label="law" if i == 0 else None)
     left.set(xscale="log", yscale="log", xlabel="width d", ylabel="error", title="q = p^ρ on the finite-size curve")
     _schemes_and_bound(middle, tried, schemes, least)
     _layers(right, layers)
-    return finished(left, middle, right, fontsize=7.5)
+    middle.legend(fontsize=7.5, ncols=3, loc="upper right")
+    return finished(left, right, fontsize=8)
 
 
 def _schemes_and_bound(ax: Axes, tried: Sequence[Record], schemes: Sequence[str], least: Sequence[Row]) -> None:
@@ -97,6 +98,7 @@ def _schemes_and_bound(ax: Axes, tried: Sequence[Record], schemes: Sequence[str]
     ax.plot(widths, [row["least"] for row in least], **THEORY, label="least error of any q")
     ax.plot(widths, [row["bound"] for row in least], **REFERENCE, label="c (d+1)^(−(α−1))")
     ax.set(yscale="log", xlabel="width d", ylabel="error", title="No scheme is below the bound")
+    ax.set_ylim(top=50)  # room for the legend above all lines
     log_sizes(ax, widths)
 
 
@@ -107,6 +109,7 @@ def _layers(ax: Axes, layers: Mapping[float, Sequence[Record]]) -> None:
         name = "∝ parameters^(−(α−1))" if i == 0 else None
         ax.plot(x, error[0] * (x / x[0]) ** (1 - alpha), **THEORY, label=name)
     ax.set(xscale="log", yscale="log", xlabel="parameters", ylabel="error", title="One unit for each likely pair")
+    log_sizes(ax, [row["parameters"] for row in next(iter(layers.values()))[0].rows])
 
 
 @house_style()
@@ -128,6 +131,7 @@ def joint_figure(
     log_sizes(left, widths)
     bars = right.barh(list(schemes), [np.mean(values) for values in schemes.values()], color="C0", height=0.6)
     right.bar_label(bars, fmt="%.3g", padding=3, fontsize=8.5)
+    right.margins(x=0.15)  # room for the numbers
     right.set(xlabel="error", title="Enough width, d ≫ N")
     listed(right)
     return finished(left)

@@ -1,6 +1,7 @@
 """What exponential memories cost beside a matrix: arithmetic, and sensitivity to noise (talks on associative memories).
 
-Both memories have the same width; keys are on the sphere, answers are z mod M.
+Keys are on the sphere, answers are z mod M. Memories are compared at the same width, or filled to the same share of
+what they hold.
 """
 
 from collections.abc import Callable
@@ -26,6 +27,7 @@ KINDS: dict[str, Callable[[int, int], Memory]] = {
 }
 ENOUGH = 0.99  # the recall of a memory that holds what it stores
 ASKED = 256  # keys asked in every draw, of as many codebooks as this takes
+SHARES = (1.0, 0.5)  # of what a memory holds
 
 
 class Counted(TorchFunctionMode):
@@ -72,6 +74,29 @@ def noise(draws: int, seed: int, d: int = 32, M: int = 5, size: float = 0.5, mos
                 break
             held, (clean, noisy), asked = N, right.mean(0).tolist(), draws * max(1, ASKED // N) * min(N, ASKED)
         yield {"kind": i, "N": held, "clean": clean, "noisy": noisy, "error": 1 - noisy, "asked": asked}
+
+
+@law("costs.fullness")
+def fullness(draws: int, seed: int, *, kind: str, d: int, M: int = 5, size: float = 0.5, most: int = 2048) -> Rows:
+    """A memory filled to shares of what it holds at 99 %: its recall from keys without and with noise."""
+    held = _held(kind, d, M, draws, seed, most)
+    for share in SHARES:
+        N = max(1, round(share * held))
+        right = [_recall(kind, d, N, M, size, seed, f"costs.full.{share}.{draw}") for draw in range(draws)]
+        clean, noisy = torch.stack(right).mean(0).tolist()
+        asked = draws * max(1, ASKED // N) * min(N, ASKED)
+        yield {"share": share, "N": N, "clean": clean, "noisy": noisy, "error": 1 - noisy, "asked": asked}
+
+
+def _held(kind: str, d: int, M: int, draws: int, seed: int, most: int) -> int:
+    """The largest N of a grid of ratio 2^¼ that is held at 99 %, with all that are smaller."""
+    held = 1
+    for N in sorted({round(2 ** (k / 4)) for k in range(4, 4 * most.bit_length() - 3)}):
+        right = [_recall(kind, d, N, M, 0.0, seed, f"costs.held.{N}.{draw}")[0] for draw in range(draws)]
+        if torch.stack(right).mean() < ENOUGH:
+            break
+        held = N
+    return held
 
 
 def _recall(kind: str, d: int, N: int, M: int, size: float, seed: int, name: str) -> Tensor:

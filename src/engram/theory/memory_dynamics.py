@@ -51,6 +51,12 @@ def error(pairs: Pairs, logits: Logits) -> Numbers:
     return (pairs.p * (logits.argmax(-1) != pairs.answers)).sum(-1)
 
 
+def mean_of_wrong(pairs: Pairs, logits: Logits) -> Numbers:
+    """The mean p(z) of the tokens that are answered wrongly, 0 where none is: not the error, nor the error over N."""
+    wrong = logits.argmax(-1) != pairs.answers
+    return (pairs.p * wrong).sum(-1) / wrong.sum(-1).clamp(min=1)
+
+
 def margins(pairs: Pairs, logits: Logits) -> Float[Tensor, "*many N"]:
     """The right score minus the highest wrong one."""
     right = (logits * pairs.onehot).sum(-1)

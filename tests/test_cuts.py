@@ -14,7 +14,8 @@ from engram.models import Layer, Simplified, Transformer, Weights
 from engram.models.construct import plant
 from engram.models.factual import Factual
 from engram.models.trace import Architecture
-from engram.probes.truncation import SHARES, Map, Products, recall_in_context, sweep
+from engram.probes.answers import recall_in_context
+from engram.probes.truncation import SHARES, Map, Products, sweep
 from engram.tasks import Batch, Bigram
 
 TASK = Bigram(K=2, T=12)

@@ -13,9 +13,10 @@ from engram.errors import EngramError
 from engram.learning import SGD, Plan
 from engram.models import Layer, Simplified, Trace, Transformer, Weights
 from engram.models.construct import plant
+from engram.probes.answers import recall_in_context
 from engram.probes.columns import axis, column
 from engram.probes.edges import Attention, Masses
-from engram.probes.noise import Noise, clean_recall, in_context_logits, looks, margins
+from engram.probes.noise import Noise, in_context_logits, looks, margins
 from engram.runner.execute import execute
 from engram.specs import Train
 from engram.specs.encode import build
@@ -47,30 +48,30 @@ def with_noise(w: Weights, i: int, size: float = 30.0) -> Weights:
 
 
 def recall(model: Transformer, w: Weights, task: NoisyRecall) -> dict[str, float]:
-    return clean_recall(*in_context_logits(model, w, task.clean.sample(0, 0, 6)), task.noise_token)
+    return recall_in_context(*in_context_logits(model, w, task.clean.sample(0, 0, 6)), task.noise_token)
 
 
-def test_clean_recall_by_hand() -> None:
+def test_recall_by_hand() -> None:
     logits = torch.log(torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]], dtype=torch.float64))
-    found = clean_recall(logits, torch.tensor([1, 2]), 0)
+    found = recall_in_context(logits, torch.tensor([1, 2]), 0)
     assert found == pytest.approx(
         {"p_noise": 0.3, "p_correct": 0.475, "accuracy": 0.5, "loss": -(np.log(0.25) + np.log(0.7)) / 2}
     )
 
 
 @given(seed=st.integers(0, 999), n=st.integers(1, 9), N=st.integers(2, 7))
-def test_clean_recall_of_no_knowledge_is_chance(seed: int, n: int, N: int) -> None:
+def test_recall_of_no_knowledge_is_chance(seed: int, n: int, N: int) -> None:
     """Equal logits, whatever they are; and adding the same to all logits of a position changes nothing."""
     rng = torch.Generator().manual_seed(seed)
     targets, shift = torch.randint(N, (n,), generator=rng), torch.randn(n, 1, generator=rng, dtype=torch.float64)
-    blind = clean_recall(shift.expand(n, N), targets, N - 1)
+    blind = recall_in_context(shift.expand(n, N), targets, N - 1)
     assert [blind["p_noise"], blind["p_correct"], blind["loss"]] == pytest.approx([1 / N, 1 / N, np.log(N)])
     logits = torch.randn(n, N, generator=rng, dtype=torch.float64)
-    assert clean_recall(logits + shift, targets, 0) == pytest.approx(clean_recall(logits, targets, 0))
+    assert recall_in_context(logits + shift, targets, 0) == pytest.approx(recall_in_context(logits, targets, 0))
 
 
 def test_where_nothing_is_asked_there_is_no_number() -> None:
-    found = clean_recall(torch.zeros(0, 5), torch.zeros(0, dtype=torch.long), 1)
+    found = recall_in_context(torch.zeros(0, 5), torch.zeros(0, dtype=torch.long), 1)
     assert np.isnan(list(found.values())).all()
 
 
@@ -227,7 +228,7 @@ def test_it_measures_clean_and_noisy_sequences_that_training_never_sees(tmp_path
     row, task = execute(spec, tmp_path).rows[0], NoisyRecall(T=24)
     w = SMALL.init(task.N, task.T, 0)
     clean, noisy = task.clean.sample(0, 2**40, 8), task.sample(0, 2**40, 8)
-    expected = clean_recall(*in_context_logits(SMALL, w, clean), NOISE)
+    expected = recall_in_context(*in_context_logits(SMALL, w, clean), NOISE)
     expected |= {f"mass.{name}": value for name, value in looks(SMALL, w, noisy, Q, NOISE).items()}
     assert {name: row[f"noise.{name}"] for name in expected} == pytest.approx(expected, rel=1e-6)
 

@@ -1,16 +1,21 @@
-"""Controls of the experiments on global against in-context associations: other exponents, terms of theory left out."""
+"""Controls of the experiments on global against in-context associations: other exponents, noise that is elsewhere."""
 
 from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
+
 from engram.claims.controls import Control, Controls
 from engram.claims.experiment import Runs
-from engram.claims.planting import Change, changed, instead, multiplied
+from engram.claims.planting import Change, alike, anew, changed, columns, exchanged_columns, instead, multiplied
+from engram.experiments.context.noisy_recall import ATTENTION, MATRIX, SWEPT
 from engram.experiments.context.samples import ALPHA, MIDDLE, SIZES, T
+from engram.probes.truncation import percent
 from engram.records import Record
 from engram.records.files import Row
 
 SAMPLES = "engram.experiments.context.samples"
+FACTORS = "engram.theory.truncation.Factors"
 
 
 def _of(path: str) -> Callable[[Any], bool]:
@@ -51,7 +56,57 @@ def no_repeated_labels(right: Any) -> Any:
     return lambda N, alpha: right(10**6, alpha)
 
 
+def is_trained(label: Any) -> bool:
+    """Trainings are labelled by their α."""
+    return isinstance(label, float)
+
+
+def as_if_removed(other: str, matrix: str = MATRIX) -> dict[str, str]:
+    """Truncating one matrix does what truncating another one does."""
+    metrics = [f"{percent(share)}.{metric}" for share in SWEPT for metric in ("p_correct", "p_noise")]
+    return {f"map.{matrix}.{metric}": f"map.{other}.{metric}" for metric in metrics}
+
+
+PROBABILITIES = ("noise.p_noise", "noise.p_correct")
+SEEN_AS_ATTENTION = {name: source for matrix in ATTENTION for name, source in as_if_removed(MATRIX, matrix).items()}
+
+
+def off(right: Any) -> Any:
+    """Singular vectors that are not quite so."""
+
+    class Off(right):
+        @classmethod
+        def of(cls, W: Tensor) -> Any:
+            exact = right.of(W)
+            return cls(exact.W, exact.left + 1e-6 * exact.left.roll(1, 1), exact.values, exact.right)
+
+    return Off
+
+
 CONTROLS: Controls = {
+    "context.noise-first": (
+        Control("noise comes when the answer came", changed(exchanged_columns(PROBABILITIES), only=is_trained)),
+    ),
+    "context.bayes-level": (
+        Control("noise is unlearned", changed(multiplied(0.5, "noise.p_noise"), only=is_trained)),
+        Control("noise is believed too much", changed(multiplied(1.3, "noise.p_noise"), only=is_trained)),
+    ),
+    "context.truncation-reveals": (
+        Control("the matrix does what W_O2 does", changed(columns(as_if_removed("W_O2")), only=is_trained)),
+        Control("the matrix does what W_K2 does", changed(columns(as_if_removed("W_K2")), only=is_trained)),
+    ),
+    "context.where": (
+        Control("attention matrices do what W_I2 does", changed(columns(SEEN_AS_ATTENTION, 0.1), only=is_trained)),
+        Control("W_I2 does what W_O2 does", changed(columns(as_if_removed("W_O2")), only=is_trained)),
+    ),
+    "context.alpha": (Control("α makes no difference", alike(0.5, only=is_trained)),),
+    "context.truncation-identity": (
+        Control(
+            "singular vectors off by 1e-6",
+            changed(anew(draws=2), only=lambda label: label == "identity"),
+            {FACTORS: off},
+        ),
+    ),
     "context.feedforward-few-samples": (
         Control("n grows like N^0.3", changed(tilted("N", 0.3), only=_of("feedforward"))),
         Control("both paths need what attention needs", exchanged_paths),

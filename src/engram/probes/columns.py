@@ -40,14 +40,8 @@ def _group_and_title(parts: list[str]) -> tuple[str, str]:
         case ["all", *inner] if inner:
             group, title = _group_and_title(inner)
             return group, f"{title} over all facts"
-        case ["noise", "p_noise" | "p_correct" as token]:
-            return "probability on clean text", _word(token)
-        case ["noise", "loss" | "accuracy" as group]:
-            return f"{group} on clean text", group
-        case ["noise", "margin", path]:
-            return "margin of noise", path
-        case ["noise", "mass", *where] if where:
-            return _group_and_title(["mass", *where])
+        case ["noise", *inner] if inner:
+            return _of_noise(inner)
         case ["recall", memory, *where]:
             return "recall", f"{memory} ({', '.join(where)})" if where else memory
         case ["loss" | "accuracy" as group, *where]:
@@ -59,6 +53,18 @@ def _group_and_title(parts: list[str]) -> tuple[str, str]:
             return f"{metric} when truncated", kept
     group, *rest = parts
     return _word(group), " ".join(map(_word, rest or parts))
+
+
+def _of_noise(parts: list[str]) -> tuple[str, str]:
+    """Recall is measured on clean text; margins and masses are what they are elsewhere."""
+    match parts:
+        case ["p_noise" | "p_correct" as token]:
+            return "probability on clean text", _word(token)
+        case ["loss" | "accuracy" as group]:
+            return f"{group} on clean text", group
+        case ["margin", path]:
+            return "margin of noise", path
+    return _group_and_title(parts)
 
 
 def _word(part: str) -> str:

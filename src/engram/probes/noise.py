@@ -19,6 +19,7 @@ from pydantic import Field
 from torch import Tensor
 
 from engram.models import Architecture, Trace, Transformer, Weights
+from engram.probes.answers import recall_in_context
 from engram.probes.edges import Edges, mass_at, previous_edges, successor_edges
 from engram.probes.probe import END_SEQUENCES, Look, Probe, tensor_of
 from engram.tasks import Batch, NoisyRecall, Task
@@ -48,23 +49,11 @@ class Noise(Probe, name="probes.noise.Noise"):
         assert isinstance(task, NoisyRecall)
         assert isinstance(model, Transformer)
         clean, noisy = look.unseen(self.sequences, task.clean), look.unseen(self.sequences)
-        found = clean_recall(*in_context_logits(model, look.w, clean), task.noise_token)
+        found = recall_in_context(*in_context_logits(model, look.w, clean), task.noise_token)
         tokens = task.trigger, task.noise_token
         found |= {f"margin.{name}": value for name, value in margins(model, look.w, *tokens).items()}
         found |= {f"mass.{name}": value for name, value in looks(model, look.w, noisy, *tokens).items()}
         return {f"noise.{name}": value for name, value in found.items()}
-
-
-def clean_recall(logits: Float[Tensor, "n N"], targets: Int[Tensor, " n"], noise_token: int) -> dict[str, float]:
-    """Means over positions: probability of the noise token and of the right one, accuracy, loss; NaN without any."""
-    log_p = logits.double().log_softmax(dim=1)
-    right = log_p.gather(1, targets[:, None])[:, 0]
-    return {
-        "p_noise": float(log_p[:, noise_token].exp().mean()),
-        "p_correct": float(right.exp().mean()),
-        "accuracy": float((logits.argmax(dim=1) == targets).double().mean()),
-        "loss": float(-right.mean()),
-    }
 
 
 @torch.no_grad()

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import torch
-from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -27,6 +26,7 @@ from engram.models import Architecture, Weights
 from engram.models.cuts import WHOLE, Asked, general, truncations
 from engram.models.simplified import Simplified
 from engram.models.transformer import Transformer
+from engram.probes.answers import Metrics, recall_in_context
 from engram.probes.probe import UNSEEN, Look, Probe, tensor_of
 from engram.tasks import Batch, Task
 
@@ -34,7 +34,6 @@ SHARES = tuple(i / 10 for i in range(11))
 SEQUENCES = 512  # unseen ones, for a map
 TOKENS_AT_ONCE = 2**13  # so that the units of wide layers stay small beside the weights
 PRODUCTS = (torch.matmul, Tensor.matmul, Tensor.__matmul__)
-Metrics = dict[str, float]
 Cell = tuple[str, int]  # a matrix and its rank
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -92,15 +91,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.6g}%"
 
 
-def recall_in_context(logits: Float[Tensor, "n N"], targets: Int[Tensor, " n"], noise: int | None = None) -> Metrics:
-    """Accuracy, loss and probability of the right token, means over n positions; and that of the token `noise`."""
-    log_p = logits.double().log_softmax(dim=1)
-    right = log_p.gather(1, targets[:, None])[:, 0]
-    found = {"accuracy": logits.argmax(dim=1) == targets, "loss": -right, "p_correct": right.exp()}
-    found |= {} if noise is None else {"p_noise": log_p[:, noise].exp()}
-    return {name: float(values.double().mean()) for name, values in found.items()}
-
-
 def matrices_of(model: Architecture) -> tuple[str, ...]:
     """The matrices of all layers, in the order of the model; none of a model that cannot be taken apart."""
     return tuple(n for n in model.names if n.startswith("W_")) if isinstance(model, Transformer | Simplified) else ()
@@ -124,10 +114,15 @@ def sweep(
     positions = int(batch.groups[group].sum())
     with Products() as products:
         cells = _cells(model, w, batch, group, factors, ranks, noise)
-    whole = cells.pop((WHOLE, 0), dict.fromkeys(_names(noise), float("nan")))
+    whole = cells.pop((WHOLE, 0), _of_nothing(w, noise))
     found = {(name, rank): cells.get((name, rank), whole) for name in chosen for rank in ranks[name]}
     passes = products.multiplications / _one_pass(model, w, batch)
     return Map(chosen, tuple(shares), ranks, found, whole, positions, passes)
+
+
+def _of_nothing(w: Weights, noise: int | None) -> Metrics:
+    """The metrics without any position: NaN."""
+    return recall_in_context(w["U"].new_zeros(0, len(w["U"])), torch.zeros(0, dtype=torch.long), noise)
 
 
 def _cells(
@@ -170,10 +165,6 @@ def _one_pass(model: Architecture, w: Weights, batch: Batch) -> int:
     with Products() as products:
         model.forward(w, tensor_of(batch.tokens[:1], w))
     return len(batch.tokens) * products.multiplications
-
-
-def _names(noise: int | None) -> tuple[str, ...]:
-    return ("accuracy", "loss", "p_correct") if noise is None else ("accuracy", "loss", "p_correct", "p_noise")
 
 
 def _check(

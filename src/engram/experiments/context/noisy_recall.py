@@ -19,7 +19,7 @@ from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
 from engram.probes.noise import Noise
 from engram.probes.truncation import SHARES as SWEPT
-from engram.probes.truncation import Truncation, matrices_of, percent
+from engram.probes.truncation import Truncation, TruncationMap, matrices_of, percent
 from engram.specs import Train
 from engram.tasks import NoisyRecall
 
@@ -41,7 +41,7 @@ EVERY = {
     "quick": (5, 25),
     "paper": (5, 25),
 }  # steps between looks at the model, and at its truncations
-LOOKED_AT = {"smoke": 8, "quick": 32, "paper": 64}  # sequences, of either kind of text
+LOOKED_AT = {"smoke": 8, "quick": 32, "paper": 64}  # sequences, of either kind of text; for the map four times as many
 MATRIX, SHARES = "W_I2", (0.0, 0.1, 0.2)
 ATTENTION = tuple(f"W_{letter}{layer}" for layer in (1, 2) for letter in "KVO")
 LEVEL = 0.4  # of the noise token, and of the right one
@@ -77,9 +77,9 @@ def training(scale: Scale, alpha: float, seed: int) -> Train:
         attention_every=cut,
         probes=(
             Noise(every=look, sequences=sequences),
-            Truncation(every=cut, matrix=MATRIX, shares=SHARES, sequences=64),
+            Truncation(every=cut, matrix=MATRIX, shares=SHARES, sequences=sequences),
+            TruncationMap(sequences=4 * sequences),
         ),
-        at_end=("truncation_map",),
     )
     return Train(task=NoisyRecall(T=T, alpha=alpha), model=model, plan=plan, seed=seed)
 

@@ -15,7 +15,9 @@ from engram.models.factual import Factual
 from engram.probes.probe import UNSEEN, Look, Probe
 from engram.probes.truncation import Truncation, TruncationMap, sweep
 from engram.runner.execute import execute
+from engram.show.curves import curves
 from engram.specs import Train
+from engram.specs.events import Truncate
 from engram.specs.settings import with_settings
 from engram.tasks import Batch, Bigram
 from engram.tasks.facts import Facts
@@ -118,3 +120,13 @@ def test_a_plan_that_asks_for_a_matrix_that_is_missing_is_refused(tiny: Tiny) ->
     assert with_settings(tiny(), {"plan.at_end": ["truncation_map"]}).plan.at_end == ("truncation_map",)
     with pytest.raises(ValueError, match="shares"):
         Truncation(shares=(1.5,))
+
+
+def test_an_intervention_is_marked_in_the_curves(tmp_path: Path, tiny: Tiny) -> None:
+    """A dashed line at its step in every panel, with what was done above the first."""
+    events = (Truncate(step=3, matrix="W_O2", rank=1),)
+    spec = tiny().model_copy(update={"events": events})
+    axes = curves([execute(spec, tmp_path)]).axes
+    assert all(any(np.array_equal(line.get_xdata(), [3, 3]) for line in ax.lines) for ax in axes)
+    assert "truncate W_O2 to rank 1" in [text.get_text().replace("\\", "") for text in axes[0].texts]
+    assert not any(ax.texts for ax in curves([execute(tiny(), tmp_path)]).axes)

@@ -46,7 +46,18 @@ def curves(records: Sequence[Record], names: Sequence[str] | None = None) -> Fig
             seed_curves(ax, records, c.name, COLOURS.get(c.name, f"C{i}"), literal(c.title))
         ax.set_ylabel(literal(axis(group)))
     axes[-1].set_xlabel("training step")
+    _mark_events(list(axes), records)
     return headline(finished(*axes), describe(records))
+
+
+def _mark_events(axes: Sequence[Axes], records: Sequence[Record]) -> None:
+    """A line at each intervention, with its words above it, where all these runs have the same ones."""
+    first, *others = [record.train.events if record.may_run else () for record in records]
+    for event in () if any(events != first for events in others) else first:
+        for ax in axes:
+            ax.axvline(event.step, color=INK, ls="--", lw=0.9)
+        above = {"rotation": 20, "fontsize": 8, "ha": "left", "va": "bottom"}
+        axes[0].text(event.step, 1.01, literal(event.sentence), transform=axes[0].get_xaxis_transform(), **above)
 
 
 def over_steps(record: Record) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from math import log
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from engram.show.style import INK
 SHADES = "cividis"  # even for colour-blind readers
 BySize = Mapping[Any, Sequence[float]]  # values over seeds, by a size
 MARKS = "os^Dv"
+NEAR = 0.12  # in logarithms: 121 and 128
 
 
 def panels(width: float, height: float, rows: int = 1, columns: int = 1, **layout: Any) -> Any:
@@ -32,12 +34,21 @@ def finished(*axes: Axes, **look: Any) -> Figure:
 
 def log_sizes(ax: Axes, sizes: Iterable[float]) -> None:
     """A logarithmic axis with ticks where something was measured (at every other size where there are many)."""
-    shown = list(sizes)
+    shown = _apart(sizes)
     shown = shown if len(shown) < 8 else shown[::2]
     ax.set_xscale("log")
     ax.set_xticks(shown, [f"{size:g}" for size in shown])
     ax.set_xticks([], minor=True)
     ax.grid(axis="x")
+
+
+def _apart(sizes: Iterable[float]) -> list[float]:
+    """Without sizes so near to the one before that their numbers would lie on each other."""
+    found: list[float] = []
+    for size in sizes:
+        if not found or abs(log(size / found[-1])) > NEAR:
+            found.append(size)
+    return found
 
 
 def listed(ax: Axes) -> None:

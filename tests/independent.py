@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta, betabinom, t
 
+POINTS = ("exact", "worst of seeds", "prediction")  # held against the band as they are: they have no interval
 Record = tuple[dict[str, Any], list[dict[str, Any]]]  # its Spec and its rows
 
 
@@ -56,7 +57,7 @@ def verdict(values: Sequence[float | None], measure: dict[str, Any]) -> tuple[fl
     """The interval by the method that the measure names, and what it says about the band."""
     found, method = np.array(values, float), measure["method"]
     low, high = (edge if edge is not None else end for edge, end in zip(measure["predicted"], (-inf, inf), strict=True))
-    if method in ("exact", "worst of seeds"):
+    if method in POINTS:
         left = right = float(found[np.abs(found).argmax()])
     elif np.isnan(found).any() or (len(found) == 1 and method != "exact binomial"):
         return -inf, inf, "inconclusive"

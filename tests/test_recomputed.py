@@ -161,7 +161,7 @@ def test_values_can_be_read_from_the_files(printed: dict[str, dict[str, Any]]) -
 
 
 def test_nothing_random_has_an_interval_without_width(measures: list[dict[str, Any]]) -> None:
-    widths = {m["name"]: m["interval"] for m in measures if m["method"] not in ("exact", "worst of seeds")}
+    widths = {m["name"]: m["interval"] for m in measures if m["method"] not in independent.POINTS}
     assert [name for name, (low, high) in widths.items() if low is not None and low == high] == []
 
 
@@ -171,4 +171,4 @@ def test_p_and_distance_say_what_the_interval_says(measures: list[dict[str, Any]
         assert measure["p"] is None or (measure["p"] < 0.025) == decided, measure["name"]
         assert measure["distance"] is None or (abs(measure["distance"]) >= 1) == decided, measure["name"]
         if measure["n"] > 1 and None not in measure["values"]:
-            assert (measure["p"] is None) == (measure["method"] in ("exact", "worst of seeds"))
+            assert (measure["p"] is None) == (measure["method"] in independent.POINTS)

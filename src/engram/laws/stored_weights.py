@@ -1,6 +1,6 @@
 """Laws of what optimisers store: weights q(z) after learning, schedules of steps, and rules that normalise them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from engram.theory.stored_weights import recursion, scores_with, stored_in, weig
 from engram.values import Rows, generator, law
 
 Shares = Float[Tensor, "draws N"]
+Metric = Callable[[Pairs, Logits], Float[Tensor, " draws"]]
 LOOKS = 50
 
 
@@ -82,11 +83,8 @@ def rules(
     draws: int, seed: int, N: int = 10, M: int = 5, d: int = 10, alpha: float = 2.0, rate: float = 1.0, steps: int = 100
 ) -> Rows:
     """The 0/1 error of `draws` memories on the population, by gradients, by their signs, and over their spread."""
-    task = Zipf(N=N, M=M, alpha=alpha)
-    pairs = drawn_pairs(task, ("gaussian/d", "sphere"), d, draws, seed, "rules")
-    for found in zip(*(descend(pairs, rule, rate, steps) for rule in RULES), strict=True):
-        errors = (dynamics.error(pairs, logits).mean() for logits in found)
-        yield {f"error.{rule}": float(e) for rule, e in zip(RULES, errors, strict=True)}
+    pairs = drawn_pairs(Zipf(N=N, M=M, alpha=alpha), ("gaussian/d", "sphere"), d, draws, seed, "rules")
+    yield from _by_rule(pairs, dynamics.error, "error", rate, steps)
 
 
 @law("dynamics.wrong_tokens")
@@ -94,11 +92,14 @@ def wrong_tokens(
     draws: int, seed: int, N: int = 10, M: int = 5, d: int = 10, alpha: float = 2.0, rate: float = 1.0, steps: int = 100
 ) -> Rows:
     """The memories of `dynamics.rules`: the mean p of the tokens that are wrong, 0 where none is."""
-    task = Zipf(N=N, M=M, alpha=alpha)
-    pairs = drawn_pairs(task, ("gaussian/d", "sphere"), d, draws, seed, "rules")
+    pairs = drawn_pairs(Zipf(N=N, M=M, alpha=alpha), ("gaussian/d", "sphere"), d, draws, seed, "rules")
+    yield from _by_rule(pairs, dynamics.mean_of_wrong, "p", rate, steps)
+
+
+def _by_rule(pairs: Pairs, metric: Metric, name: str, rate: float, steps: int) -> Rows:
+    """A metric after every step, the mean over memories, by each of the rules."""
     for found in zip(*(descend(pairs, rule, rate, steps) for rule in RULES), strict=True):
-        means = (dynamics.mean_of_wrong(pairs, logits).mean() for logits in found)
-        yield {f"p.{rule}": float(p) for rule, p in zip(RULES, means, strict=True)}
+        yield {f"{name}.{rule}": float(metric(pairs, z).mean()) for rule, z in zip(RULES, found, strict=True)}
 
 
 @law("dynamics.recursion")

@@ -9,6 +9,7 @@ r"""The bigram task of "Birth of a Transformer" (section 3): a text's bigrams, i
 The outputs are new in every sequence, so `in_context` positions can be predicted only by looking back.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Annotated, Literal
@@ -28,7 +29,33 @@ Pairs = tuple[Int[np.ndarray, "B K"], Int[np.ndarray, "B K"]]
 Forced = Callable[[int, np.ndarray], np.ndarray]  # by t and z_t, for all sequences: the token that comes next, or −1
 
 
-class Bigram(Value, name="tasks.bigram.Bigram"):
+class OverText(Value):
+    """A task over the letters of a text, whose positions are told apart by the visits of triggers."""
+
+    @property
+    @abstractmethod
+    def table(self) -> Corpus:
+        """π_u and π_b, and the alphabet."""
+
+    @property
+    def N(self) -> int:
+        """How many tokens there are; none, as long as the text of a record need not be read."""
+        return 0 if unread(self) else len(self.table.alphabet)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return ("in_context", "first", "global")
+
+    @property
+    def alphabet(self) -> str:
+        """The letter of every token."""
+        return self.table.alphabet
+
+    def marks(self, seed: int) -> list[str]:
+        return [visible(letter) for letter in self.alphabet]
+
+
+class Bigram(OverText, name="tasks.bigram.Bigram"):
     """z_{t+1} = o_k if z_t = q_k, else z_{t+1} ~ π_b(· | z_t), with K triggers q_k in sequences of T tokens.
 
     corpus       the text that gives π_u and π_b: shakespeare, or the path of a text file
@@ -72,23 +99,6 @@ class Bigram(Value, name="tasks.bigram.Bigram"):
         if wrong is not None:
             raise EngramError(f"task.K: {wrong}")
         return table
-
-    @property
-    def N(self) -> int:
-        """How many letters there are; none, as long as the text of a record need not be read."""
-        return 0 if unread(self) else len(self.table.alphabet)
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        return ("in_context", "first", "global")
-
-    @property
-    def alphabet(self) -> str:
-        """The letter of every token."""
-        return self.table.alphabet
-
-    def marks(self, seed: int) -> list[str]:
-        return [visible(letter) for letter in self.alphabet]
 
     @property
     def fixed_triggers(self) -> Int[np.ndarray, " K"] | None:

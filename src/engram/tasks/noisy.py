@@ -20,15 +20,15 @@ from pydantic import Field, model_validator
 
 from engram.errors import EngramError
 from engram.tasks.batch import Batch
-from engram.tasks.bigram import batch_of, text_samplers, walk
+from engram.tasks.bigram import OverText, batch_of, text_samplers, walk
 from engram.tasks.corpus import Corpus, Sampler, Text, corpus_of, random_bits, unread, visible
-from engram.values import Value, generator
+from engram.values import generator
 
 EXISTING = 2  # '!' in the bundled text, as in the published code
 EXTRA = "✶"  # how an extra token is written
 
 
-class NoisyRecall(Value, name="tasks.noisy.NoisyRecall"):
+class NoisyRecall(OverText, name="tasks.noisy.NoisyRecall"):
     """After the trigger q comes the noise token ν with probability alpha, a coin at each visit, else the output ō.
 
     corpus    the text that gives π_u and π_b: shakespeare, or the path of a text file
@@ -75,23 +75,6 @@ class NoisyRecall(Value, name="tasks.noisy.NoisyRecall"):
         if wrong is not None:
             raise EngramError(f"task.{wrong}")
         return text if self.noise == "existing" else _with_extra(text)
-
-    @property
-    def N(self) -> int:
-        """How many tokens there are; none, as long as the text of a record need not be read."""
-        return 0 if unread(self) else len(self.table.alphabet)
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        return ("in_context", "first", "global")
-
-    @property
-    def alphabet(self) -> str:
-        """The letter of every token."""
-        return self.table.alphabet
-
-    def marks(self, seed: int) -> list[str]:
-        return [visible(letter) for letter in self.alphabet]
 
     @property
     def trigger(self) -> int:

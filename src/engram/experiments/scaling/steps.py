@@ -26,8 +26,8 @@ WHY = {
         "Control: a separate script gives the numbers of this claim at N = 10 (0.14, 0.04 and 0.06)."
     ),
     "scaling.decay-numbers": (
-        "The published numbers are those of N = 30 (scaling.decay-numbers-30, on fresh seeds), not of the N = 10 "
-        "that the notebook states; the cell that drew its figure has no execution number, so that it may have "
+        "With the N = 10 that the notebook states they do not come out; with N = 30, found by trying, they do "
+        "(scaling.decay-numbers-30). The cell that drew the figure has no execution number, so that it may have "
         "been made with other sizes. Neither the scale of the embeddings, nor other answers or exponents bring N "
         "= 10 there. Control: at N = 10 a separate script gives our numbers."
     ),

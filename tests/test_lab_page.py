@@ -73,6 +73,29 @@ def test_whatever_is_measured_can_be_drawn(page: Page, lab: Served) -> None:
     expect(page.get_by_test_id("timeline-loss on tests")).to_be_hidden()
 
 
+def test_the_noise_is_in_the_mlp(page: Page) -> None:
+    """Probabilities on clean text are drawn without being asked for, and a truncation is marked in them."""
+    page.get_by_test_id("new-run").click()
+    option = page.locator("option[value='context.noisy-recall']")
+    expect(option).to_have_text("context.noisy-recall · the noise is in the MLP")
+    page.get_by_test_id("preset").select_option("context.noisy-recall")
+    for name, value in {"task.T": 24, "model.d": 16, "plan.steps": 8, "plan.batch": 4}.items():
+        page.get_by_test_id(f"field-{name}").fill(str(value))
+    page.get_by_test_id("start").click()
+    expect(page.get_by_test_id("state")).to_have_attribute("data-state", "finished")
+    curves = page.get_by_test_id("timeline-probability on clean text")
+    expect(curves.locator("canvas").first).to_be_visible()
+    page.get_by_test_id("intervention-kind").select_option("truncate")
+    page.get_by_test_id("intervention-matrix").select_option("W_I2")
+    page.get_by_test_id("intervention-rank").fill("0")
+    page.get_by_test_id("intervention-when").select_option("at")
+    page.get_by_test_id("intervention-at").fill("5")
+    page.get_by_test_id("intervention-apply").click()
+    expect(page.locator("#panel-interventions")).to_contain_text("truncate W_I2 to rank 0")
+    page.get_by_test_id("more-probability on clean text").click()
+    expect(curves).to_be_hidden()
+
+
 def test_a_run_that_has_ended_says_so_where_the_step_is_asked(page: Page, lab: Served) -> None:
     look_at(page, lab, own_run(lab.home, MINE, **{"plan.steps": 3}))
     page.get_by_test_id("go-on").click()

@@ -9,10 +9,10 @@
  * @typedef {{label: string} & (Field | {name: string, after: string, by: Record<string, Omit<Field, "name">>})} AskedField
  *   by: what is offered depends on what was chosen in the field `after`
  * @typedef {{kind: string, title: string, hint: string, fields: AskedField[]}} Intervention
- * @typedef {{name: string, about: string, fields: Field[]}} Preset
+ * @typedef {{name: string, title: string, about: string, fields: Field[]}} Preset
  * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
  *   diagonal?: boolean}} Picture
- * @typedef {{name: string, title: string, group: string, axis: string}} Column
+ * @typedef {{name: string, title: string, group: string, axis: string, drawn: boolean}} Column drawn: without being asked for
  * @typedef {{column: string, value: number, name: string}} Level
  * @typedef {[number, number]} Head layer and head, from 1
  * @typedef {Record<string, (number | null)[]> & {step: number[]}} Columns

@@ -86,7 +86,7 @@ export function Start() {
         chosen.value = e.target.value;
         typed.value = {};
         answer.value = null;
-      }}>${presets.value.map((p) => html`<option key=${p.name}>${p.name}</option>`)}</select></label>
+      }}>${presets.value.map((p) => html`<option key=${p.name} value=${p.name}>${[p.name, p.title].filter(Boolean).join(" · ")}</option>`)}</select></label>
       <p class="about">${from.about}</p><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
     ${general && html`<p class="error" data-testid="start-error">${answer.value?.error}</p>`}
     ${training() && html`<p class="hint" data-testid="start-stops">The training that is running stops at the step where it is; it can go on later.</p>`}

@@ -52,8 +52,8 @@ export const tokens = signal(null);
 /** @type {Signal<string[]>} */
 export const folded = signal([]);
 export const logSteps = signal(false);
-/** @type {Signal<string[]>} groups of curves that are drawn beside losses, accuracies and recalls */
-export const further = signal([]);
+/** @type {Signal<Record<string, boolean>>} groups of curves, beside losses, accuracies and recalls, switched on or off by hand */
+export const groupsSwitched = signal({});
 
 // Of the moment
 /** @type {Signal<Set<string>>} panels on the screen */

@@ -9,7 +9,7 @@ import { colourOf, dashOf } from "./colours.js";
 import { html, number, useComputed, useRef, useSignalEffect } from "./html.js";
 import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
-import { about, also, columns, curves, curvesEnd, events, further, logSteps, now, pointed, rows, run, state } from "./store.js";
+import { about, also, columns, curves, curvesEnd, events, groupsSwitched, logSteps, now, pointed, rows, run, state } from "./store.js";
 
 const HEIGHT = 205;
 const SHARES = ["accuracy", "recall"]; // drawn together, between 0 and 1
@@ -85,15 +85,15 @@ function Curves({ testid, groups, range = null }) {
 }
 
 /** @param {string} group */
-function toggle(group) {
-  const rest = further.value.filter((other) => other !== group);
-  further.value = rest.length < further.value.length ? rest : [...rest, group];
-}
+const isDrawn = (group) => groupsSwitched.value[group] ?? among([group]).some((c) => c.drawn);
+
+/** @param {string} group */
+const toggle = (group) => (groupsSwitched.value = { ...groupsSwitched.value, [group]: !isDrawn(group) });
 
 /** What else is measured, to be drawn if wanted. @param {{groups: string[]}} props */
 function More({ groups }) {
   return html`<div class="further" role="group" aria-label="Further curves"><span>more</span>${groups.map((group) => html`<button key=${group}
-    class="quiet" data-testid=${`more-${group}`} aria-pressed=${further.value.includes(group)} onClick=${() => toggle(group)}>${group}</button>`)}</div>`;
+    class="quiet" data-testid=${`more-${group}`} aria-pressed=${isDrawn(group)} onClick=${() => toggle(group)}>${group}</button>`)}</div>`;
 }
 
 export function Timeline() {
@@ -101,7 +101,7 @@ export function Timeline() {
   return html`<${Panel} name="timeline" title="Timeline">
     <${Curves} testid="timeline-losses" groups=${["loss"]} />
     <${Curves} testid="timeline-recalls" groups=${SHARES} range=${[-0.03, 1.06]} />
-    ${others.filter((group) => further.value.includes(group)).map((group) => html`<${Curves} key=${group} testid=${`timeline-${group}`} groups=${[group]} />`)}
+    ${others.filter(isDrawn).map((group) => html`<${Curves} key=${group} testid=${`timeline-${group}`} groups=${[group]} />`)}
     ${others.length > 0 && html`<${More} groups=${others} />`}
   <//>`;
 }

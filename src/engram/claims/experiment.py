@@ -88,6 +88,11 @@ class Experiment:
         return (self.module.__doc__ or "").strip().partition("\n")[0]
 
     @property
+    def lab(self) -> tuple[str, str]:
+        """What the lab calls its trainings, and what to do there; empty where the file has no LAB."""
+        return getattr(self.module, "LAB", ("", ""))
+
+    @property
     def times(self) -> str:
         """What the file says about the time of each scale."""
         return " ".join(getattr(self.module, "TIMES", "not stated").split())

@@ -174,8 +174,10 @@ def _ceiling(task: Bigram) -> float:
 
 
 @cache
-def _noisy_floor(task: NoisyRecall) -> float:
-    return noisy_levels(task).floor
+def _noisy(task: NoisyRecall) -> list[tuple[str, float, str]]:
+    """The least loss, and how likely the best predictor of noisy text finds noise where there is none."""
+    best = noisy_levels(task)
+    return [("loss.in_context", best.floor, "in-context floor"), ("noise.p_noise", best.p_noise, "best predictor")]
 
 
 def levels(spec: Train) -> list[dict[str, Any]]:
@@ -185,7 +187,7 @@ def levels(spec: Train) -> list[dict[str, Any]]:
         return []
     found = [("loss.in_context", log(task.N), "blind guess, ln N")]
     if isinstance(task, NoisyRecall):
-        found += [("loss.in_context", _noisy_floor(task), "in-context floor")]  # type: ignore[arg-type]  # frozen
+        found += _noisy(task)  # type: ignore[arg-type]  # frozen
     elif read == "in_context" or task.triggers == "fixed":  # then it is known that the context holds the answer
         found += [("loss.in_context", 0.0, "in-context floor")]
     else:

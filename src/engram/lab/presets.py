@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from engram import experiments
+from engram.claims.experiment import Experiment
 from engram.errors import EngramError, did_you_mean
 from engram.models import Transformer
 from engram.records.record import walk
@@ -44,12 +45,19 @@ def presets() -> Mapping[str, Train]:
 
 
 def listed() -> list[dict[str, Any]]:
-    return [{"name": name, "about": _about(name), "fields": fields_of(spec)} for name, spec in presets().items()]
+    return [
+        {"name": name, "title": _experiment(name).lab[0], "about": _about(name), "fields": fields_of(spec)}
+        for name, spec in presets().items()
+    ]
+
+
+def _experiment(preset: str) -> Experiment:
+    return experiments.find(preset.split()[0])
 
 
 def _about(name: str) -> str:
-    """What the experiment is about, and what tells this training from its others."""
-    about = experiments.find(name.split()[0]).about
+    """What the experiment is about, what to do in the lab, and what tells this training from its others."""
+    about = " ".join(filter(None, (_experiment(name).about, _experiment(name).lab[1])))
     others = [_telling(spec) for other, spec in presets().items() if other.split()[0] == name.split()[0]]
     mine = _telling(presets()[name])
     own = [f"{field} = {value}" for field, value in mine.items() if any(o.get(field) != value for o in others)]

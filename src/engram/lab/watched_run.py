@@ -14,7 +14,7 @@ from engram.lab import pictures
 from engram.models import Model
 from engram.models.memories import heads_of
 from engram.models.trace import Head
-from engram.probes.columns import axis, curves, memories
+from engram.probes.columns import DRAWN, axis, curves, memories
 from engram.records.follow import Follower
 from engram.records.index import line_of, state
 from engram.records.table import Column, Table
@@ -140,7 +140,8 @@ class WatchedRun(Follower):
 
     def columns(self) -> dict[str, Any]:
         """What can be drawn so far."""
-        found = [c._asdict() | {"axis": axis(c.group)} for c in curves(self.table.measured)]
+        known = curves(self.table.measured)
+        found = [c._asdict() | {"axis": axis(c.group), "drawn": c.group in DRAWN} for c in known]
         return {"t": "columns", "run": self.id, "columns": found}
 
     def rows_from(self, start: int) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ AXES = {
     "loss when truncated": "loss when truncated (nats)",
     "kl": "KL divergence (nats)",
 }
+DRAWN = {"probability on clean text"}  # beside losses, accuracies and recalls, unless a person switches them off
 WORDS = {
     "in_context": "in context",
     "first": "first visits",

@@ -34,6 +34,11 @@ CLAIMS = {
     "same; all singular values give the matrix.",
 }
 FIRST, BAYES, REVEALS, WHERE, EXACT = CLAIMS
+LAB = (
+    "the noise is in the MLP",
+    "When both tokens are equally likely on clean text, truncate W_I2 to rank 0: the right token wins at once, until "
+    "training has put the noise back.",
+)
 SIZES = {"smoke": (24, 16, 4, 10), "quick": (128, 128, 64, 1000), "paper": (256, 256, 512, 600)}  # T, d, batch, steps
 ALPHA = 0.5
 EVERY = {

@@ -149,7 +149,8 @@ def test_columns_are_told_when_there_are_more(page: Page, home: Path) -> None:
         rows.write('{"step": 41, "spectral_norm.W_K1": 3.0, "note": "odd", "sure": true}\n')
     page.hear("columns")
     (new,) = [c for c in page.columns[run] if c["name"] not in first]
-    assert new == {"name": "spectral_norm.W_K1", "group": "spectral norm", "title": "W_K1", "axis": "spectral norm"}
+    words = {"name": "spectral_norm.W_K1", "group": "spectral norm", "title": "W_K1", "axis": "spectral norm"}
+    assert new == words | {"drawn": False}
 
 
 def test_a_follower_sees_a_run_that_was_cut_back(tmp_path: Path) -> None:

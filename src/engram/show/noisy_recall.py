@@ -21,10 +21,11 @@ def noisy_recall_figure(
     records: Sequence[Record], alpha: float, cut: str, gains: Gains, shares: Sequence[float]
 ) -> Figure:
     """Over training at one α, and p(correct) gained by truncating each matrix."""
-    training, mapped = panels(12.4, 4.4, 1, 2, width_ratios=[1.25, 1])
+    training, mapped = panels(12.4, 5.0, 1, 2, width_ratios=[1.25, 1])
     draw_training(training, records, alpha, cut)
     draw_gains(mapped, gains, shares)
-    return headline(finished(training), describe(records))
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13), "ncols": 3}  # curves cross the whole panel
+    return headline(finished(training, **below), describe(records))
 
 
 @house_style()

@@ -1,5 +1,6 @@
 """The compiled path of the general transformer gives the numbers of the readable one, and records keep their path."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,21 +9,28 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.errors import EngramError
-from engram.learning import PATHS, SGD, Adam, Plan, choose_path, fast_layers, fast_transformer, reference
+from engram.api import recheck
+from engram.bench import hops
+from engram.errors import EngramError, Interrupted
+from engram.learning import PATHS, SGD, Plan, choose_path, fast_layers, fast_transformer, reference
 from engram.models import Layer, Transformer, Weights
 from engram.native import kernel
-from engram.tasks import Batch
+from engram.records import Record
+from engram.runner.execute import execute
+from engram.specs import Train
+from engram.tasks import Batch, Bigram
 
 pytestmark = pytest.mark.skipif(kernel() is None, reason="no C++ compiler on PATH")
-HEADS = {1: 1, 6: 3, 20: 5, 66: 2, 136: 8}  # d → several heads that divide it; 66 and 136 are more than a panel of columns
+HEADS = {1: 1, 6: 3, 20: 5, 66: 2, 136: 8}  # of each width, several heads; 66 and 136 are more than a panel of columns
 PRE = {"d": 12, "norm": "pre", "hidden": 20}
 
 
 @st.composite
 def models(draw: st.DrawFn) -> Transformer:
     d = draw(st.sampled_from(sorted(HEADS)))
-    several = st.builds(Layer, heads=st.sampled_from([1, HEADS[d]]), feed_forward=st.sampled_from(["none", "linear", "mlp"]))
+    several = st.builds(
+        Layer, heads=st.sampled_from([1, HEADS[d]]), feed_forward=st.sampled_from(["none", "linear", "mlp"])
+    )
     one = st.builds(Layer, queries=st.just("identity"), feed_forward=st.sampled_from(["none", "mlp"]))
     layers = tuple(draw(st.lists(several | one, min_size=1, max_size=3)))
     scale, norm = draw(st.sampled_from(["standard", "unit"])), draw(st.sampled_from(["none", "pre"]))
@@ -119,3 +127,45 @@ def test_which_models_have_it(change: dict[str, Any], own: Any, monkeypatch: pyt
     one, two = (path(model, w, batch, "all", ("U",)).gradients["U"] for path in (PATHS["fast"], own.gradients))
     assert torch.equal(one, two)
     assert choose_path("auto", model, plan, "cuda") == ("fast" if own is fast_transformer else "reference")
+
+
+def test_a_record_keeps_the_path_that_it_began_on(tmp_path: Path) -> None:
+    """Records from before there was this path, finished or not: resumed and checked on the readable one, to the byte."""
+    plan = Plan(optimiser=SGD(lr=0.1, momentum=0.9), steps=8, batch=3, trained=("E", "U", "W_Q1", "W_F2"), loss="all")
+    spec = Train(task=Bigram(K=3, T=20), model=Transformer(**PRE), plan=plan)
+    whole = execute(spec, tmp_path / "whole", path="reference")
+    rows: list[object] = []
+    with pytest.raises(Interrupted):
+        execute(spec, tmp_path / "part", on_row=rows.append, stop=lambda: len(rows) == 4, path="reference")
+    resumed, fresh = execute(spec, tmp_path / "part"), execute(spec, tmp_path / "fresh")
+    assert (_paths(resumed), _paths(fresh)) == ({"reference"}, {"fast"})
+    assert (resumed.folder / "rows.jsonl").read_bytes() == (whole.folder / "rows.jsonl").read_bytes()
+    for record in (whole, resumed, fresh):
+        checked = recheck(record, everything=True)
+        assert (checked["ok"], checked["to_the_byte"]) == (True, True)
+
+
+def _paths(record: Record) -> set[str]:
+    return {sitting["path"] for sitting in record.env["sittings"]}
+
+
+def test_the_baseline_of_the_benchmark_is_the_same_model() -> None:
+    """What the benchmark is compared with has our loss and our gradients."""
+    pytest.importorskip("transformers", reason="transformers is not installed; pip install 'engram[hf]'")
+    w, batch = hops.MODEL.init(hops.TASK.N, hops.TASK.T, 0), hops.TASK.sample(0, 0, 2)
+    found = hops.gpt2_model(hops.MODEL, w)
+    plain = hops.gpt2_loss(found, batch)
+    plain.backward()
+    ours = fast_layers.gradients(hops.MODEL, w, batch, "all", ("E", "W_F2"))
+    assert ours.metrics["loss"] == pytest.approx(plain.item(), rel=1e-5)
+    pairs = {"E": found.transformer.wte.weight.grad, "W_F2": found.transformer.h[1].mlp.c_proj.weight.grad.T}
+    for name, gradient in pairs.items():
+        assert (ours.gradients[name] - gradient).norm() <= 1e-4 * gradient.norm()
+
+
+def test_without_the_baseline_the_benchmark_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hops, "find_spec", lambda name: None)
+    assert list(hops.steps(None)) == []
+    assert "step.hops: skipped, since transformers is not installed" in capsys.readouterr().err

@@ -28,13 +28,13 @@ PRE = {"d": 12, "norm": "pre", "hidden": 20}
 @st.composite
 def models(draw: st.DrawFn) -> Transformer:
     d = draw(st.sampled_from(sorted(HEADS)))
-    several = st.builds(
-        Layer, heads=st.sampled_from([1, HEADS[d]]), feed_forward=st.sampled_from(["none", "linear", "mlp"])
-    )
-    one = st.builds(Layer, queries=st.just("identity"), feed_forward=st.sampled_from(["none", "mlp"]))
+    kinds = st.sampled_from(["none", "linear", "mlp"])
+    several = st.builds(Layer, heads=st.sampled_from([1, HEADS[d]]), feed_forward=kinds)
+    one = st.builds(Layer, queries=st.just("identity"), feed_forward=kinds)
     layers = tuple(draw(st.lists(several | one, min_size=1, max_size=3)))
-    scale, norm = draw(st.sampled_from(["standard", "unit"])), draw(st.sampled_from(["none", "pre"]))
-    return Transformer(d=d, hidden=draw(st.sampled_from([3, 70])), layers=layers, norm=norm, scale=scale)
+    choices: dict[str, Any] = {"scale": ["standard", "unit"], "norm": ["none", "pre"], "hidden": [3, 70]}
+    drawn = {name: draw(st.sampled_from(values)) for name, values in choices.items()}
+    return Transformer(d=d, layers=layers, **drawn)
 
 
 def random_batch(seed: int, N: int, B: int, T: int, share: float) -> Batch:
@@ -62,7 +62,7 @@ def assert_equal(model: Transformer, w: Weights, batch: Batch, loss: str, names:
 
 @settings(max_examples=120, deadline=None)
 @given(
-    models(), st.data(), st.integers(0, 99), st.sampled_from([2, 7, 70]), st.integers(1, 3), st.sampled_from([1, 6, 23]),
+    models(), st.data(), st.integers(0, 99), st.sampled_from([2, 7, 70]), st.integers(1, 3), st.sampled_from([1, 23]),
     st.integers(1, 3), st.sampled_from([0.0, 0.1, 0.4, 0.8]), st.sampled_from(["read", "all"]),
 )  # fmt: skip
 def test_gradients_are_those_of_the_reference(
@@ -130,7 +130,7 @@ def test_which_models_have_it(change: dict[str, Any], own: Any, monkeypatch: pyt
 
 
 def test_a_record_keeps_the_path_that_it_began_on(tmp_path: Path) -> None:
-    """Records from before there was this path, finished or not: resumed and checked on the readable one, to the byte."""
+    """Those begun on the readable one, before there was another, are resumed and checked on it, to the byte."""
     plan = Plan(optimiser=SGD(lr=0.1, momentum=0.9), steps=8, batch=3, trained=("E", "U", "W_Q1", "W_F2"), loss="all")
     spec = Train(task=Bigram(K=3, T=20), model=Transformer(**PRE), plan=plan)
     whole = execute(spec, tmp_path / "whole", path="reference")

@@ -206,7 +206,7 @@ INVALID: list[tuple[Callable[[Train], object], str]] = [
         r"^plan\.at_end: unknown 'mass'; did you mean masses\?",
     ),
     (
-        lambda spec: choose_path("fast", spec.model, spec.plan, "cpu"),
+        lambda spec: choose_path("fast", spec.model, spec.plan, "cuda"),
         "^--path fast: needs Simplified or Factual on CPU",
     ),
 ]

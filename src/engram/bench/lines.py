@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -44,13 +44,21 @@ class Benchmark:
 
 def best(work: Work, times: int) -> float:
     """Seconds of the fastest of several calls, after one that does not count."""
-    work()
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
+    return best_in_turn((work,), times)[0]
+
+
+def best_in_turn(works: Sequence[Work], times: int) -> list[float]:
+    """The same of several works that take turns: what disturbs one of them for a while disturbs all."""
+    for work in works:
         work()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+    rounds = [[_seconds(work) for work in works] for _ in range(times)]
+    return [min(column) for column in zip(*rounds, strict=True)]
+
+
+def _seconds(work: Work) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 def our_step(task: Task, model: Architecture, plan: Plan) -> Work:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import busy, facts, grid, lab, load, noisy, sweeps
+from engram.bench import busy, facts, grid, hops, lab, load, noisy, sweeps
 from engram.bench.baselines import dense_loss, descend, sample_in_pool, sampling_pool, transformer_loss
 from engram.bench.lines import Benchmark, Work, best, in_process, our_step, peaks
 from engram.engines.local import cores
@@ -236,6 +236,7 @@ BENCHMARKS = {
     "transformer.step": transformer,
     "step.facts": facts.steps,
     "step.noisy": noisy.steps,
+    "step.hops": hops.steps,
     "grid": grid.grid,
     "sweep.linear": sweeps.linear,
     "sweep.hopeless": sweeps.hopeless,

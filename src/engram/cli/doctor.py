@@ -9,6 +9,7 @@ from pathlib import Path
 
 PACKAGES = ("engram", "torch", "numpy", "scipy", "pydantic", "matplotlib", "safetensors")
 OPTIONAL = {"hf": "transformers", "ray": "ray", "tl": "transformer_lens"}
+NEEDED = {"transformers": "only engram bench step.hops needs it"}
 
 
 def findings() -> list[dict[str, str]]:
@@ -39,7 +40,9 @@ def _version(name: str) -> str:
 
 
 def _optional(module: str) -> str:
-    return "installed" if find_spec(module) else "not installed; no part of this version needs it"
+    return (
+        "installed" if find_spec(module) else f"not installed; {NEEDED.get(module, 'no part of this version needs it')}"
+    )
 
 
 def _nearest(path: Path) -> Path:

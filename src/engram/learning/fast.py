@@ -16,6 +16,7 @@ from math import sqrt
 
 import numpy as np
 import torch
+from jaxtyping import Int8
 from torch import Tensor
 
 from engram.errors import EngramError
@@ -43,9 +44,7 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
     assert isinstance(model, Simplified)
     tables = _tables(model, w)
     groups = read_groups(batch, loss)
-    group = np.full(batch.tokens.shape, -1, dtype=np.int8)
-    for number, mask in enumerate(groups.values()):
-        group[mask] = number
+    group = numbered(groups, batch)
     positions = int((group >= 0).sum())
     wanted = sum({WANTED[name] for name in names})
     finite = all(bool(torch.isfinite(table).all()) for table in tables.values())
@@ -54,6 +53,14 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
     if outcome == OVERFLOW_SEEN or not finite:
         metrics["loss"] = float("nan")  # the kernel's fast arithmetic need not carry a NaN through
     return Measured({name: _chain(name, model, w, found) for name in names}, metrics, positions)
+
+
+def numbered(groups: dict[str, np.ndarray], batch: Batch) -> Int8[np.ndarray, "B T"]:
+    """The number of the group of each position that is read, −1 at the others."""
+    group = np.full(batch.tokens.shape, -1, dtype=np.int8)
+    for number, mask in enumerate(groups.values()):
+        group[mask] = number
+    return group
 
 
 def _temperature(model: Simplified) -> float:
@@ -83,7 +90,7 @@ def _run_kernel(
     """Sums (loss, right guesses, positions) by group, the gradients of the tables, and how it went."""
     (B, T), (Tmax, d), N = batch.tokens.shape, tables["P"].shape, len(tables["E"])
     dtype = tables["P"].dtype
-    _refuse_what_does_not_fit(batch, Tmax, N, dtype)
+    refuse_what_does_not_fit(batch, Tmax, N, dtype)
     shapes = {
         "PP": (Tmax, Tmax), "EP": (N, Tmax), "PE": (Tmax, N), "EE": (N, N),
         "F": (N, d), "G": (Tmax, d), "LX": (N, d), "LC": (N, d), "K": (d, d),
@@ -92,18 +99,19 @@ def _run_kernel(
     sums, given = np.zeros((groups, 3)), [table.contiguous() for table in tables.values()]
     integers = (side.astype(np.int32, copy=False) for side in (batch.tokens, batch.targets))
     sizes = (B, T, Tmax, N, d, groups, torch.get_num_threads(), wanted, weight)
-    arrays = (*integers, group, _addresses(given), _addresses(found.values()), sums)
+    arrays = (*integers, group, addresses(given), addresses(found.values()), sums)
     outcome = call(f"gradients_{REAL[dtype.itemsize]}", (*sizes, *arrays))
     if outcome == NO_MEMORY:
         raise MemoryError
     return sums, found, outcome
 
 
-def _addresses(tensors: Iterable[Tensor]) -> np.ndarray:
-    return np.array([tensor.data_ptr() for tensor in tensors], dtype=np.uintp)
+def addresses(tensors: Iterable[Tensor | None]) -> np.ndarray:
+    """Where each begins; null where there is none."""
+    return np.array([0 if tensor is None else tensor.data_ptr() for tensor in tensors], dtype=np.uintp)
 
 
-def _refuse_what_does_not_fit(batch: Batch, Tmax: int, N: int, dtype: torch.dtype) -> None:
+def refuse_what_does_not_fit(batch: Batch, Tmax: int, N: int, dtype: torch.dtype) -> None:
     """The kernel trusts its sizes: what would read or write beyond its tables stops here."""
     both = (batch.tokens, batch.targets)
     if batch.tokens.shape[1] > Tmax or min(z.min() for z in both) < 0 or max(z.max() for z in both) >= N:

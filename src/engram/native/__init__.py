@@ -23,7 +23,7 @@ from engram.folders import cache, private
 
 HERE = Path(__file__).parent
 HEADERS = ("matrix.h", "adam.h")
-SOURCES = ("transformer.cpp", "stores.cpp", "facts.cpp", "online.cpp", "rows.cpp")
+SOURCES = ("transformer.cpp", "layers.cpp", "stores.cpp", "facts.cpp", "online.cpp", "rows.cpp")
 COMPILERS = ("c++", "g++", "clang++")
 # Fast arithmetic is for this file alone: given to the linker, it would change rounding in the whole process.
 COMPILE = ("-std=c++17", "-O3", "-ffast-math", "-fPIC", "-c")

@@ -15,8 +15,8 @@ from engram.models.construct import plant
 from engram.models.factual import Factual
 from engram.models.trace import Architecture
 from engram.probes.answers import recall_in_context
-from engram.probes.truncation import SHARES, Map, Products, sweep
-from engram.tasks import Batch, Bigram
+from engram.probes.truncation import SHARES, Map, Products, sorted_map, sweep, unseen_map
+from engram.tasks import Batch, Bigram, NoisyRecall
 
 TASK = Bigram(K=2, T=12)
 IDENTITY = Layer(queries="identity", feed_forward="mlp")
@@ -104,6 +104,17 @@ def test_a_whole_map_takes_at_most_forty_passes(monkeypatch: pytest.MonkeyPatch)
     assert parts.passes <= found.passes, "sequences are filled up to the longest of a portion only"
     for name in found.matrices:
         assert parts.at(name, 0.3) == pytest.approx(found.at(name, 0.3), abs=1e-5)
+
+
+def test_a_map_of_sorted_sequences_is_the_same_and_takes_fewer_passes() -> None:
+    """Among clean sequences there are some of nothing but triggers: each fills up all others of its portion."""
+    task, model = NoisyRecall(T=64), Transformer(d=16, hidden=64, layers=(IDENTITY, IDENTITY))
+    w = model.init(task.N, task.T, 0)
+    drawn, found = (make(task, model, w, 0, "in_context", 512) for make in (unseen_map, sorted_map))
+    assert found.passes < 40 < drawn.passes
+    assert found.positions == drawn.positions
+    for name in found.matrices:
+        assert found.at(name, 0.3) == pytest.approx(drawn.at(name, 0.3), abs=1e-5)
 
 
 def test_a_pass_is_what_the_model_multiplies() -> None:

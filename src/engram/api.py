@@ -22,7 +22,7 @@ from engram.facts.ask import Asked, history
 from engram.facts.edit import FactEdit, edit
 from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
-from engram.probes.truncation import Map, unseen_map
+from engram.probes.truncation import Map, sorted_map
 from engram.records import Record
 from engram.records.files import home, replace, writing_to
 from engram.records.places import named, named_own
@@ -270,7 +270,7 @@ def truncation_map(run: str, group: str = "in_context", sequences: int = 512) ->
         raise EngramError(f"sequences: at least one is needed; got {sequences}")
     record = load(run)
     spec = record.train
-    found = unseen_map(spec.task, spec.model, record.model().weights, spec.seed, group, sequences)
+    found = sorted_map(spec.task, spec.model, record.model().weights, spec.seed, group, sequences)
     if not found.positions:
         raise EngramError(f"group: none of {sequences} sequences has a position {group}; ask for more sequences")
     about = f"One matrix truncated, positions {group}; black mark: the full model. {describe([record])}"

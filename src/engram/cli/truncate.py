@@ -28,7 +28,7 @@ def truncate(run: str, *, group: str = "in_context", sequences: WholeNumber = 51
     for metric in found.metrics:
         tell(f"{metric} · full model {found.full[metric]:.4f} · by share of singular values kept")
         kept = {
-            name: {percent(share): f"{found.at(name, share)[metric]:.3f}" for share in found.shares}
+            name: {percent(share): f"{found.at(name, share)[metric]:.2f}" for share in found.shares}
             for name in found.matrices
         }
         print_rows(console(), [{"matrix": name} | row for name, row in kept.items()])

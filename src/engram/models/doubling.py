@@ -56,25 +56,34 @@ def plant_hops(task: Hops, k: int) -> Model:
     """A transformer of ⌊log₂k⌋ + 2 layers that computes hop_k on every string of the task, whatever its hop token."""
     if not 0 <= k <= task.length:
         raise EngramError(f"k: a string of {task.length} letters has 0 … {task.length} hops; got {k}")
-    bits, A, T = [int(bit) for bit in f"{k:b}"] if k else [], task.letters, task.T
-    sizes = {"place": T, "letter": A, "before": A}
-    for r in range(1, len(bits) + 1):
-        sizes |= {f"pointer{r}": T, f"letter{r}": A}
-    blocks = Blocks(sizes)
+    bits, A = [int(bit) for bit in f"{k:b}"] if k else [], task.letters
+    blocks = _hop_blocks(task, len(bits))
     model, w = _empty(blocks, 1 + len(bits), task)
     w["E"][task.first_letter : task.undefined, blocks["letter"]] = torch.eye(A, dtype=torch.float64)
-    _write(w, 1, blocks, {("place", "place"): np.eye(T, k=-1)}, {"before": "letter"})
+    _write(w, 1, blocks, {("place", "place"): np.eye(task.T, k=-1)}, {"before": "letter"})
     pointer, letter = "place", "letter"
     for r, bit in enumerate(bits, 1):
-        follow = {(pointer, "place"): np.eye(T)}
-        seek = {(pointer, "place"): _sought(T), (letter, "before"): 2 * T * np.eye(A)}
         copies = {f"pointer{r}": pointer, f"letter{r}": letter}
-        _write(w, r + 1, blocks, seek if bit else follow, copies)
-        pointer, letter = f"pointer{r}", f"letter{r}"
+        _write(w, r + 1, blocks, _round_scores(task, bit, pointer, letter), copies)
+        pointer, letter = copies
     w["U"][task.first_letter : task.undefined, blocks[letter]] = torch.eye(A, dtype=torch.float64)
     w["U"][task.undefined, blocks[pointer].start] = 1  # it points at the sink
     w["U"][task.blank, blocks["place"].start] = 2  # it is the sink
     return Model(model, w)
+
+
+def _hop_blocks(task: Hops, rounds: int) -> Blocks:
+    sizes = {"place": task.T, "letter": task.letters, "before": task.letters}
+    for r in range(1, rounds + 1):
+        sizes |= {f"pointer{r}": task.T, f"letter{r}": task.letters}
+    return Blocks(sizes)
+
+
+def _round_scores(task: Hops, bit: int, pointer: str, letter: str) -> dict[tuple[str, str], Table]:
+    """b = 0: the place that is pointed at; b = 1: the last one up to there that follows the letter there."""
+    if bit == 0:
+        return {(pointer, "place"): np.eye(task.T)}
+    return {(pointer, "place"): _sought(task.T), (letter, "before"): 2 * task.T * np.eye(task.letters)}
 
 
 def _sought(T: int) -> Table:

@@ -25,15 +25,18 @@ def depth_and_hops(doubling: Sequence[Record], distances: Sequence[Measure], n: 
     _depths(left, k, layers)
     left.set(xlabel="hops k", ylabel="share answered wrongly", ylim=(-0.03, 1.12), title="Pointer doubling, planted")
     _given(right, distances, n)
-    return finished(left, loc="center right")
+    return finished(left, loc="center right", bbox_to_anchor=(1, 0.25))
 
 
 def _depths(ax: Axes, k: np.ndarray, layers: np.ndarray) -> None:
     """Where one layer more is needed, and how many there are from there on."""
     for first in np.flatnonzero(np.diff(layers, prepend=0)):
-        ax.axvline(k[first] - 0.5, **REFERENCE)
-        ax.annotate(f"L = {layers[first]:g}", (k[first] - 0.35, 1.06), fontsize=8.5, color=MUTED)
-    ax.set_xticks([2**j for j in range(int(k[-1]).bit_length())])
+        edge = np.sqrt(k[first] * max(k[first] - 1, 0.5))  # midway to the k before
+        ax.axvline(edge, **REFERENCE)
+        ax.annotate(f"L = {layers[first]:g}", (edge * 1.03, 1.06), fontsize=8.5, color=MUTED)
+    sizes = [2**j for j in range(int(k[-1]).bit_length())]
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(sizes, list(map(str, sizes)))
 
 
 def _given(ax: Axes, distances: Sequence[Measure], n: int) -> None:

@@ -11,7 +11,7 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Sc
 from engram.claims.readings import worst_by_seed
 from engram.experiments.hops import SOURCE as SOURCE
 
-TIMES = "quick 1 min a seed, paper 5 min a seed on 2 cores"
+TIMES = "quick 1 min a seed, paper 4 min a seed on 2 cores"
 CLAIMS = {
     "hops.pointer-doubling": "⌊log₂k⌋ + 2 planted layers answer hop_k for k up to 31; at k = 2^j one layer less fails.",
     "hops.composition": "log₂k + 1 planted layers compose k permutations in context with hidden ones, exactly.",
@@ -19,7 +19,7 @@ CLAIMS = {
 }
 MOST = {"smoke": 4, "quick": 31, "paper": 31}
 LENGTH = {"smoke": 24, "quick": 98, "paper": 98}
-STRINGS = {"smoke": 10, "quick": 20, "paper": 100}
+STRINGS = {"smoke": 10, "quick": 10, "paper": 100}
 FOLDS = {"smoke": ((3, 2),), "quick": ((5, 4), (5, 8)), "paper": ((5, 4), (5, 8), (8, 16))}
 SEQUENCES = {"smoke": 20, "quick": 500, "paper": 2000}
 VALUES = 3  # of the enumeration

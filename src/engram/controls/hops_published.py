@@ -5,7 +5,7 @@ from math import exp
 from typing import Any
 
 from engram.claims.controls import Control, Controls
-from engram.claims.planting import Plant, changed, instead, multiplied, rewritten, with_rows
+from engram.claims.planting import Plant, changed, instead, rewritten, with_rows
 from engram.experiments.hops.published import DEPTHS
 from engram.records import Record
 from engram.records.files import Row
@@ -44,6 +44,14 @@ def _upside_down(record: Record) -> Record:
     return with_rows(record, turned)
 
 
+def _one_farther(record: Record) -> Record:
+    """Every head looks one hop farther than it does; nobody looks at find^1."""
+    seen = {(row["layer"], row["head"], row["j"]): row["alignment"] for row in record.rows}
+    nearer = [seen.get((row["layer"], row["head"], row["j"] - 1)) for row in record.rows]
+    pairs = list(zip(record.rows, nearer, strict=True))
+    return with_rows(record, [row | (_uniform(record, row) if a is None else {"alignment": a}) for row, a in pairs])
+
+
 CONTROLS: Controls = {
     "hops.published-depth": (
         Control("both models are the one of two layers", _as_deep_as(SMALLEST)),
@@ -59,6 +67,6 @@ CONTROLS: Controls = {
     "hops.doubling-attention": (
         Control("attention is uniform", changed(rewritten(_uniform), only=_labels("alignment"))),
         Control("the layers are in the reverse order", changed(_upside_down, only=_labels("alignment"))),
-        Control("alignments are half as large", changed(multiplied(0.5, "alignment"), only=_labels("alignment"))),
+        Control("all heads look one hop farther", changed(_one_farther, only=_labels("alignment"))),
     ),
 }

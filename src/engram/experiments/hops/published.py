@@ -6,7 +6,7 @@ off, which nobody has published. Heads are held against find^j in strings that a
 layers of pointer doubling make (engram.theory.hops): then layer i must look at find^(2^(i−2)). A head is chosen on the
 other seeds. The files are read from the folder that ENGRAM_REFERENCE names; without it the committed records decide.
 
-    engram run hops.published --seeds 8
+    engram run hops.published --seeds 10000-10007
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records,
 from engram.experiments.hops import DEPTH
 from engram.theory.hops import most_hops
 
-TIMES = "quick and paper 10 s a seed on 2 cores; there is no larger version of a published model"
+TIMES = "quick and paper 15 s a seed on 2 cores; there is no larger version of a published model"
 SOURCE = f"{DEPTH}; models and errors that the authors published (chsanford/hop-induction-heads)"
 CLAIMS = {
     "hops.published-depth": "Without dropout the authors' models of L = 2 and 4 layers first err on more than 0.02 of "

@@ -15,6 +15,7 @@ from engram.errors import EngramError
 
 Weights = dict[str, Tensor]
 Head = tuple[int, int]  # layer and head, both counted from 1
+Tokens = Tensor | np.ndarray | Sequence[object]  # of one sequence (T), or of a batch (B×T)
 WHOLE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
@@ -81,12 +82,8 @@ class Model:
     weights: Weights
 
     @torch.no_grad()
-    def __call__(self, tokens: Tensor | np.ndarray | Sequence[object], **more: Any) -> Any:  # what forward returns
-        z, forward = _ids(tokens), self.architecture.forward
-        N, T = self._limits()
-        if (T is not None and z.shape[1] > T) or not 0 <= int(z.min()) <= int(z.max()) < N:
-            most = "" if T is None else f"at most {T} "
-            raise EngramError(f"tokens: a sequence of this model has {most}tokens, each in 0 … {N - 1}")
+    def __call__(self, tokens: Tokens, **more: Any) -> Any:  # what forward returns
+        z, forward = token_ids(tokens, *self._limits()), self.architecture.forward
         taken = list(signature(forward).parameters)[2:]
         for name in more:
             if name not in taken:
@@ -100,8 +97,8 @@ class Model:
         return own(w) if own else (len(w["E"]), len(w["P"]) if "P" in w else None)
 
 
-def _ids(tokens: Tensor | np.ndarray | Sequence[object]) -> Int[Tensor, "B T"]:
-    """Token ids as a batch of int64; one sequence is a batch of one."""
+def token_ids(tokens: Tokens, N: int, T: int | None) -> Int[Tensor, "B T"]:
+    """Token ids below N as a batch of int64, at most T (unless None) in a sequence; a single one is a batch of one."""
     try:
         z = torch.atleast_2d(torch.as_tensor(np.array(tokens) if isinstance(tokens, np.ndarray) else tokens))
     except (TypeError, ValueError, RuntimeError):  # words, lists of unequal length, numbers beyond 64 bits
@@ -112,4 +109,8 @@ def _ids(tokens: Tensor | np.ndarray | Sequence[object]) -> Int[Tensor, "B T"]:
         hint = "; a letter's id is its place in task.table.alphabet" if isinstance(tokens, str) else ""
         got = " ".join(repr(tokens).split())[:60]
         raise EngramError(f"tokens: a sequence or a batch of whole numbers is needed; got {got}{hint}")
-    return z.long()
+    ids = z.long()
+    if (T is not None and ids.shape[1] > T) or not 0 <= int(ids.min()) <= int(ids.max()) < N:
+        most = "" if T is None else f"at most {T} "
+        raise EngramError(f"tokens: a sequence of this model has {most}tokens, each in 0 … {N - 1}")
+    return ids

@@ -13,6 +13,7 @@ from engram.models.memories import two_layers
 from engram.models.transformer import Blocked
 from engram.probes.probe import END_SEQUENCES, InductionProbe, Look, Probe
 from engram.tasks import Batch, Task
+from engram.tasks.hops import found
 
 SEQUENCES = 16  # unseen ones, for a probe that looks often
 Edges = Bool[Tensor, "B T k"]
@@ -82,6 +83,16 @@ def successor_edges(tokens: Tensor) -> Edges:
     same = tokens[:, :, None] == tokens.roll(1, 1)[:, None, :]  # [t, s]: z_t = z_{s−1}
     same[:, :, 0] = False
     return same.tril()
+
+
+def find_edges(letters: Int[np.ndarray, "B n"], j: int) -> Edges:
+    """t → find^j(t), where it is defined, in sequences of one hop token and then these letters (engram.tasks.hops)."""
+    at = found(letters, j)
+    B, n = at.shape
+    edges = torch.zeros(B, n + 1, n + 1, dtype=torch.bool)
+    strings, places = np.nonzero(at >= 0)
+    edges[strings, places + 1, at[strings, places] + 1] = True
+    return edges
 
 
 def attention(trace: Trace, batch: Batch) -> dict[str, float]:

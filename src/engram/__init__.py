@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engram.records import Record
     from engram.specs import Check, Search, Train
     from engram.specs.events import Event, OfHead, OfMatrix
-    from engram.tasks import Association, Batch, Bigram, NoisyRecall
+    from engram.tasks import Association, Batch, Bigram, Composition, Hops, NoisyRecall
     from engram.tasks.batch import marks_of
     from engram.values import Value, generator
 
@@ -48,7 +48,7 @@ _HOME = {
     "engram.records": ("Record",),
     "engram.specs": ("Check", "Search", "Train"),
     "engram.specs.events": ("Event", "OfHead", "OfMatrix"),
-    "engram.tasks": ("Association", "Batch", "Bigram", "NoisyRecall"),
+    "engram.tasks": ("Association", "Batch", "Bigram", "Composition", "Hops", "NoisyRecall"),
     "engram.tasks.batch": ("marks_of",),
     "engram.embeddings": ("directions",),
     "engram.errors": ("EngramError",),

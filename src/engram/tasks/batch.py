@@ -1,6 +1,7 @@
 """What a task samples, and what a task is."""
 
 from dataclasses import dataclass
+from string import ascii_lowercase
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -49,6 +50,20 @@ def marks_of(task: "Task", seed: int = 0) -> tuple[str, ...]:
     """A visible mark for every token: from the task's marks(seed) if it has one, otherwise its number."""
     own = getattr(task, "marks", None)
     return tuple(own(seed)) if own else tuple(map(str, range(task.N)))
+
+
+def letter_marks(n: int) -> list[str]:
+    """a, b, …, z, a1, b1, …: marks for n tokens that have no names of their own."""
+    return [ascii_lowercase[i % 26] + (str(i // 26) if i >= 26 else "") for i in range(n)]
+
+
+def as_text(task: "Task", batch: Batch, row: int = 0, seed: int = 0) -> str:
+    """One sequence for a person to read: its tokens, and under each of them what is to be predicted there."""
+    marks = marks_of(task, seed)
+    lines = [[marks[z] for z in sequence[row]] for sequence in (batch.tokens, batch.targets)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = (" ".join(mark.ljust(width) for mark, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(line.rstrip() for line in aligned)
 
 
 @runtime_checkable

@@ -54,12 +54,12 @@ def test_the_columns_of_a_record(home: Path) -> None:
 
     def last(task: Composition | Hops, *probes: str) -> set[str]:
         spec = Train(task=task, model=model, plan=plan.model_copy(update={"at_end": probes}))
-        return {name.partition(".")[0] for name in execute(spec, home).rows[-1]} - {"step", "loss", "accuracy", "recall"}
+        measured = {name.partition(".")[0] for name in execute(spec, home).rows[-1]}
+        return measured - {"step", "loss", "accuracy", "recall"}
 
     assert last(Composition(n=3, k=2), "hop_layers") == {"without"}
     assert last(Hops(length=8, most=2), "hop_layers", "hop_alignment") == {"without", "alignment"}
     with pytest.raises(ValueError, match="'hop_alignment' needs the task Hops and a Transformer"):
         Train(task=Composition(n=3, k=2), model=model, plan=plan.model_copy(update={"at_end": ("hop_alignment",)}))
     with pytest.raises(ValueError, match="'hop_layers' needs a task with hops"):
-        other = plan.model_copy(update={"at_end": ("hop_layers",)})
-        Train(task=Bigram(T=8), model=model, plan=other)
+        Train(task=Bigram(T=8), model=model, plan=plan.model_copy(update={"at_end": ("hop_layers",)}))

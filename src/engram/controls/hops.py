@@ -7,6 +7,7 @@ import numpy as np
 
 from engram.claims.controls import Control, Controls
 from engram.claims.planting import Plant, anew, changed, rewritten
+from engram.controls import hops_training
 from engram.records import Record
 from engram.records.files import Row
 
@@ -53,6 +54,7 @@ def _never_certain(record: Record, row: Row) -> Row:
 HOPS = changed(anew(draws=3, **SHORT), only=_at("doubling"))
 COMPOSED = changed(anew(draws=20), only=_at("composition"))
 CONTROLS: Controls = {
+    **hops_training.CONTROLS,
     "hops.pointer-doubling": (
         _soft(HOPS),
         Control("the first earlier visit is found, not the last", HOPS, {f"{PLANTED}._sought": _first_visit}),

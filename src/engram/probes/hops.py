@@ -71,7 +71,7 @@ def accuracies(model: Architecture, w: Weights, batch: Batch) -> dict[str, dict[
 
 @torch.no_grad()
 def alignments(model: Architecture, w: Weights, batch: Batch) -> dict[str, float]:
-    """L1H2.find3: attention of head 2 of layer 1 on find³, where it is defined; chance.find3: that of uniform attention.
+    """L1H2.find3: attention of head 2 of layer 1 on find³, where it is defined; chance.find3: of uniform attention.
 
     Strings begin behind the hop token.
     """

@@ -31,7 +31,7 @@ CLAIMS = {
     "hops.hardest-only-fails": "Trained on the hardest composition only, a transformer does not learn it.",
     "hops.mixture-learns": "Trained on a mixture of easy and hard compositions, it learns the hardest.",
     "hops.curriculum-learns": "Trained on an easy-to-hard curriculum, layer by layer, it learns the hardest.",
-    "hops.plain-curriculum": "A curriculum in which all layers are trained all the time does not suffice.",
+    "hops.plain-curriculum": "The same curriculum with all layers trained all the time does not teach it.",
     "hops.order": "In a mixture hops are solved in the order 1, 2, 4, and layer by layer.",
     "hops.order-by-layers": "In a curriculum by layers hops are solved in the order 1, 2, 4, each in its layer.",
 }

@@ -77,7 +77,7 @@ def claims(runs: Runs) -> Claimed:
     measures = [
         Measure.over_seeds(f"one layer: {name}", one, low=0, resolution=1),
         Measure.difference(f"{name}: one layer minus two", one, two, resolution=1),
-        Measure.over_seeds(f"two layers: {name}", two, high=1, resolution=1),
+        Measure.over_seeds(f"two layers: {name}", two, high=1.5, resolution=1),
     ]
     yield "hops.one-layer-width", measures
 

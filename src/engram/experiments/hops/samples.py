@@ -21,7 +21,7 @@ CLAIMS = {
     "hops.samples": "A curriculum by layers needs samples in proportion to k; the hardest data alone teach nothing.",
     "hops.samples-mixture": "A mixture needs samples in proportion to k.",
 }
-ENDS = {"smoke": (2, 4, 6, 8), "quick": (200, 900, 2500, 5000), "paper": (400, 2000, 6000, 16_000)}
+ENDS = {"smoke": (2, 4, 6, 8), "quick": (200, 1400, 3000, 6000), "paper": (400, 4000, 20_000, 60_000)}
 FOLDS = {"smoke": (2, 4), "quick": (2, 4, 8), "paper": (2, 4, 8)}
 BAND = 0.5, 1.5  # of an exponent that is called one
 

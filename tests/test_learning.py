@@ -113,6 +113,7 @@ OF_TORCH = [
     (SGD(lr=0.3), torch.optim.SGD, {}),
     (SGD(lr=0.3, momentum=0.9, weight_decay=0.01), torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.01}),
     (Adam(lr=0.3, betas=(0.8, 0.99), eps=1e-6), torch.optim.Adam, {"betas": (0.8, 0.99), "eps": 1e-6}),
+    (Adam(lr=0.3, weight_decay=0.05), torch.optim.AdamW, {"weight_decay": 0.05}),
 ]
 
 
@@ -148,6 +149,34 @@ def test_training_does_not_load_the_compiler_of_torch(tiny: Callable[..., Train]
         "sys.exit('torch._dynamo' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, json.dumps(encode(tiny()))], check=True, timeout=120)
+
+
+RATES = ((0, 0.0), (3, 1.0), (7, 0.25))  # warm-up, then decay
+
+
+@pytest.mark.parametrize(("ours", "of_torch", "options"), OF_TORCH)
+def test_a_schedule_is_that_of_torch(
+    ours: SGD | Adam, of_torch: Callable[..., torch.optim.Optimizer], options: dict[str, Any]
+) -> None:
+    """LambdaLR with the factors of the plan: the same weights at every step, to the last bit; also from a later one."""
+    task, model = Bigram(K=3, T=20), Simplified(d=6)
+    plan = Plan(optimiser=ours, steps=9, batch=3, trained=("W_O2",), loss="all", rate=RATES)
+    theirs = weights(model, task)
+    optimiser = of_torch([theirs["W_O2"].requires_grad_()], lr=0.3, foreach=False, **options)
+    steps, factors = zip(*RATES, strict=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: float(np.interp(step, steps, factors)))
+    stored, last = dict[str, torch.Tensor](), theirs["W_O2"]
+    for moment in train(task, model, plan, 0, weights(model, task), gradients):
+        assert torch.equal(moment.weights["W_O2"], theirs["W_O2"])
+        stored = {name: value.clone() for name, value in moment.state.items()} if moment.step == 5 else stored
+        found = gradients(model, theirs, task.sample(0, moment.step, 3), "all", ("W_O2",))
+        theirs["W_O2"].grad = found.gradients["W_O2"]
+        optimiser.step()
+        schedule.step()
+        last = moment.weights["W_O2"]
+    w = weights(model, task) | {"W_O2": stored.pop("weights/W_O2")}
+    (*_, again) = train(task, model, plan, 0, w, gradients, 5, stored)
+    assert torch.equal(again.weights["W_O2"], last)
 
 
 def test_frozen_matrices_stay_and_then_move() -> None:

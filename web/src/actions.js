@@ -5,7 +5,7 @@
 import { batch } from "@preact/signals";
 import { ask, send } from "./socket.js";
 import { atOrBefore, lowerBound, nearest } from "./steps.js";
-import { ablate, about, also, events, info, last, now, pointed, promised, run, runs, say, state, step, stops, tokens, trainer, training } from "./store.js";
+import { ablate, about, also, events, info, last, now, pointed, promised, run, runs, say, stages, state, step, stops, tokens, trainer, training } from "./store.js";
 
 /** Look at the stored step nearest to x; from now on new data do not move it. @param {number} x */
 export function scrubTo(x) {
@@ -29,7 +29,7 @@ function moveAmong(places, direction) {
 
 /** @param {number} direction */
 export const moveToMark = (direction) =>
-  moveAmong([...(state.value?.births ?? []), ...events.value].map((mark) => mark.step), direction);
+  moveAmong([...(state.value?.births ?? []), ...events.value, ...stages.value].map((mark) => mark.step), direction);
 
 /** @param {number} direction */
 export const moveToWeights = (direction) => moveAmong(state.value?.snapshots ?? [], direction);

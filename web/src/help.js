@@ -21,8 +21,8 @@ const KEYS = [
 export function Help() {
   return html`<${Dialog} name="help" title="Help">
     <p>The slider chooses a step for the whole page. <b>Follow live</b> keeps it at the newest; scrubbing, here or on the
-      curves, pins a step, and new data do not move it. Diamonds mark births, flags interventions, fine lines the steps whose
-      weights are stored.</p>
+      curves, pins a step, and new data do not move it. Diamonds mark births, flags interventions, bars the
+      stages of a curriculum, fine lines the steps whose weights are stored.</p>
     <p>A memory is asked (rows) and answers (columns); blue scores are below zero, orange above. Point at a cell, or move
       there with the arrow keys, for its key, value, score, rank and margin.</p>
     <p>An intervention forks the run: what was measured stays, and both curves are drawn.</p>

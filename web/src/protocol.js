@@ -1,7 +1,7 @@
 /**
  * What the page and the server say to each other: docs/lab-protocol.md as types, and the decoding of pictures.
  *
- * @typedef {{step: number, what: string}} Mark a birth or an intervention
+ * @typedef {{step: number, what: string}} Mark a birth, an intervention or the beginning of a stage
  * @typedef {{id: string, title: string, seed: number, state: string, rows: number, steps: number, events: Mark[],
  *   family: string, parts_at: number}} Run
  * @typedef {string | number | boolean} Plain
@@ -23,7 +23,7 @@
  * @typedef {{t: "runs", runs: Run[], presets: Preset[]}} RunsSaid
  * @typedef {{t: "about", run: string, title: string, steps: number, seed: number, N: number, T: number,
  *   letters: string[] | null, heads: Head[], pictures: Picture[],
- *   levels: Level[], events: Mark[], interventions: Intervention[]}} About
+ *   levels: Level[], events: Mark[], stages: Mark[], interventions: Intervention[]}} About
  * @typedef {{t: "columns", run: string, columns: Column[]}} ColumnsSaid
  * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,

@@ -2,7 +2,7 @@
 import { scrubTo } from "./actions.js";
 import { html } from "./html.js";
 import { fromTrack, ticks, toTrack } from "./steps.js";
-import { about, end, events, following, held, last, logSteps, now, state, stored } from "./store.js";
+import { about, end, events, following, held, last, logSteps, now, stages, state, stored } from "./store.js";
 
 /** @type {number[]} */
 const NONE = [];
@@ -55,7 +55,7 @@ function Slider() {
     onInput=${(/** @type {any} */ e) => scrubTo(Number(e.target.value))} />`;
 }
 
-/** @param {{mark: Mark, kind: "birth" | "event"}} props */
+/** @param {{mark: Mark, kind: "birth" | "event" | "stage"}} props */
 function Flag({ mark, kind }) {
   const side = toTrack(mark.step, end.value, logSteps.value) > 0.6 ? "left" : "right";
   return html`<button class=${`flag ${kind}`} tabindex="-1" style=${{ left: place(mark.step) }} data-side=${side}
@@ -74,6 +74,7 @@ function Track() {
     <${Kept} steps=${state.value?.snapshots ?? NONE} />
     <${Slider} />
     <div class="thumb" style=${{ left: place(now.value) }} aria-hidden="true"></div>
+    ${stages.value.map((mark) => html`<${Flag} key=${`s${mark.step}`} mark=${mark} kind="stage" />`)}
     ${(state.value?.births ?? []).map((mark) => html`<${Flag} key=${`b${mark.step}${mark.what}`} mark=${mark} kind="birth" />`)}
     ${events.value.map((mark) => html`<${Flag} key=${`e${mark.step}${mark.what}`} mark=${mark} kind="event" />`)}
     <div class="ticks" aria-hidden="true">${ticks(end.value, logSteps.value).map((s) =>

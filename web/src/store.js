@@ -97,6 +97,8 @@ function kept(x) {
 export const stored = computed(() => (step.value === null ? null : kept(step.value)));
 export const subtracted = computed(() => (differs.value ? kept(minus.value) : null));
 export const events = computed(() => about.value?.events ?? info.value?.events ?? []);
+/** Where a curriculum goes over to its next stage. */
+export const stages = computed(() => about.value?.stages ?? []);
 
 /** Whether a head is taken away. @param {number} layer @param {number} head */
 export const isOff = (layer, head) => ablate.value.some(([l, h]) => l === layer && h === head);

@@ -9,7 +9,7 @@ import { colourOf, dashOf } from "./colours.js";
 import { html, number, useComputed, useRef, useSignalEffect } from "./html.js";
 import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
-import { about, also, columns, curves, curvesEnd, events, groupsSwitched, logSteps, now, pointed, rows, run, state } from "./store.js";
+import { about, also, columns, curves, curvesEnd, events, groupsSwitched, logSteps, now, pointed, rows, run, stages, state } from "./store.js";
 
 const HEIGHT = 205;
 const SHARES = ["accuracy", "recall"]; // drawn together, between 0 and 1
@@ -39,7 +39,7 @@ function picture(all, range) {
     const column = shown.find((c) => c.name === level.column);
     return column ? [{ ...level, colour: colour(column) }] : [];
   });
-  const marks = [...(state.value?.births ?? []), ...events.value];
+  const marks = [...(state.value?.births ?? []), ...events.value, ...stages.value];
   return { curves: [...own, ...others], data: joined(shown), levels, marks, log: logSteps.value, range };
 }
 

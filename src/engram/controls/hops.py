@@ -7,7 +7,7 @@ import numpy as np
 
 from engram.claims.controls import Control, Controls
 from engram.claims.planting import Plant, anew, changed, rewritten
-from engram.controls import hops_published
+from engram.controls import hops_published, hops_training
 from engram.records import Record
 from engram.records.files import Row
 
@@ -55,6 +55,7 @@ HOPS = changed(anew(draws=3, **SHORT), only=_at("doubling"))
 COMPOSED = changed(anew(draws=20), only=_at("composition"))
 CONTROLS: Controls = {
     **hops_published.CONTROLS,
+    **hops_training.CONTROLS,
     "hops.pointer-doubling": (
         _soft(HOPS),
         Control("the first earlier visit is found, not the last", HOPS, {f"{PLANTED}._sought": _first_visit}),

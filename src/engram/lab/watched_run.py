@@ -28,7 +28,7 @@ KEPT = 512  # pictures and readings
 MOST_ROWS = 20_000  # that a page is sent at once
 Made = TypeVar("Made")
 NOTHING_TO_SEE = {"N": None, "T": None, "letters": None} | {
-    k: [] for k in ("heads", "pictures", "levels", "interventions")
+    k: [] for k in ("stages", "heads", "pictures", "levels", "interventions")
 }
 Tokens = Sequence[int] | None  # None: a sequence of the task's own
 
@@ -129,6 +129,7 @@ class WatchedRun(Follower):
             "steps": spec.steps,
             "seed": spec.seed,
             "events": [{"step": event.step, "what": event.sentence} for event in spec.events],
+            "stages": [{"step": stage.step, "what": stage.sentence} for stage in spec.plan.stages],
             "N": spec.task.N,
             "T": spec.task.T,
             "letters": list(marks_of(spec.task)) if hasattr(spec.task, "alphabet") else None,

@@ -2,6 +2,18 @@
 
 from engram.learning.loop import Diverged, Moment, train
 from engram.learning.paths import PATHS, choose_path
-from engram.learning.plan import SGD, Adam, FreshBatch, FullBatch, Plan
+from engram.learning.plan import SGD, Adam, FreshBatch, FullBatch, Plan, Stage
 
-__all__ = ["PATHS", "SGD", "Adam", "Diverged", "FreshBatch", "FullBatch", "Moment", "Plan", "choose_path", "train"]
+__all__ = [
+    "PATHS",
+    "SGD",
+    "Adam",
+    "Diverged",
+    "FreshBatch",
+    "FullBatch",
+    "Moment",
+    "Plan",
+    "Stage",
+    "choose_path",
+    "train",
+]

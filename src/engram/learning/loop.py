@@ -53,7 +53,8 @@ def train(
 
     `w` is changed in place between yields. With `until`, training ends before that step is measured. Returns the
     optimiser's averages. Batch t depends only on (task, seed, t), so starting at `start` with the state stored there
-    gives the same numbers as never having stopped.
+    gives the same numbers as never having stopped. Of a curriculum this is one stage: its task, and its part of the
+    plan (Plan.at).
     """
     optimiser = plan.optimiser.over([w[name] for name in plan.trained])
     _restore(optimiser, plan, w, averages or {})
@@ -68,6 +69,7 @@ def train(
         for name in plan.trained:
             w[name].grad = measured.gradients.get(name)
         if step < plan.steps:
+            optimiser.lr = plan.lr_at(step)
             optimiser.step()
     return _averages(optimiser, plan, w)
 

@@ -51,16 +51,20 @@ class Momentum(Optimiser):
 
 
 class Moments(Optimiser):
-    """m ← β₁ m + (1−β₁) ∇L;  v ← β₂ v + (1−β₂) ∇L²;  W ← W − η m̂/(√v̂ + ε)."""
+    """m ← β₁ m + (1−β₁) ∇L;  v ← β₂ v + (1−β₂) ∇L²;  W ← (1 − ηλ) W − η m̂/(√v̂ + ε)."""
 
-    def __init__(self, parameters: list[Tensor], lr: float, betas: tuple[float, float], eps: float):
+    def __init__(
+        self, parameters: list[Tensor], lr: float, betas: tuple[float, float], eps: float, weight_decay: float
+    ):
         super().__init__(parameters, lr)
-        self.betas, self.eps = betas, eps
+        self.betas, self.eps, self.weight_decay = betas, eps, weight_decay
 
     def _move(self, W: Tensor, gradient: Tensor) -> None:
         (a, b), state = self.betas, self.state[W]
         if not state:
             state |= {"step": torch.tensor(0.0), "exp_avg": torch.zeros_like(W), "exp_avg_sq": torch.zeros_like(W)}
+        if self.weight_decay:
+            W.mul_(1 - self.lr * self.weight_decay)
         m, v = state["exp_avg"].lerp_(gradient, 1 - a), state["exp_avg_sq"]
         v.mul_(b).addcmul_(gradient, gradient, value=1 - b)
         state["step"] += 1

@@ -1,11 +1,15 @@
 """How a model is trained."""
 
-from typing import Annotated, Literal
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import torch
 from pydantic import Field, InstanceOf, model_validator
 
+from engram.errors import did_you_mean
 from engram.learning.optimisers import Moments, Momentum, Optimiser
+from engram.tasks import Task
 from engram.values import Value
 
 Rate = Annotated[float, Field(gt=0)]
@@ -26,20 +30,51 @@ class SGD(Value, name="learning.plan.SGD"):
 
 
 class Adam(Value, name="learning.plan.Adam"):
-    """m ← β₁ m + (1−β₁) ∇L;  v ← β₂ v + (1−β₂) ∇L²;  W ← W − η m̂/(√v̂ + ε)  (torch.optim.Adam, no weight decay)."""
+    """m ← β₁ m + (1−β₁) ∇L;  v ← β₂ v + (1−β₂) ∇L²;  W ← (1 − ηλ) W − η m̂/(√v̂ + ε)  (torch.optim.AdamW).
+
+    Without λ = weight_decay this is torch.optim.Adam.
+    """
 
     lr: Rate
     betas: tuple[Share, Share] = (0.9, 0.999)
     eps: Annotated[float, Field(gt=0)] = 1e-8
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
     def over(self, parameters: list[torch.Tensor]) -> Optimiser:
         """The optimiser for these parameters."""
-        return Moments(parameters, self.lr, self.betas, self.eps)
+        return Moments(parameters, self.lr, self.betas, self.eps, self.weight_decay)
+
+
+class Stage(Value, name="learning.plan.Stage"):
+    """A part of a curriculum: what is trained, and on which task, from a step on until the next stage begins.
+
+    step       the first step of the stage
+    task       the task of its batches; None: the task of the Spec
+    trained    the matrices that move, some of those in the plan; None: all of them
+    """
+
+    step: Steps
+    task: InstanceOf[Task] | None = None
+    trained: tuple[str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _trains_something(self) -> "Stage":
+        if self.trained is not None:
+            _refuse_names("trained", self.trained)
+        return self
+
+    @property
+    def sentence(self) -> str:
+        """What happens from its first step on."""
+        only = "" if self.trained is None else f", only {', '.join(self.trained)}"
+        return f"train on {'the task itself' if self.task is None else _described(self.task)}{only}"
 
 
 class Plan(Value, name="learning.plan.Plan"):
     """Which matrices are trained, on which positions, by what, and for how long.
 
+    rate            (step, factor), …: what lr is multiplied by; linear in between, constant before and after
+    stages          a curriculum: from its first step on, each stage has its own task and trains some matrices only
     steps           number of updates; the last row measures the model after them
     batch           sequences in each fresh batch
     trained         names of matrices; all others keep their initial values
@@ -64,13 +99,12 @@ class Plan(Value, name="learning.plan.Plan"):
     probes: tuple[InstanceOf[Value], ...] = ()
     snapshot_every: Annotated[int, Field(ge=1)] | None = None
     dtype: Literal["float32", "float64"] = "float32"
+    rate: tuple[tuple[Steps, Annotated[float, Field(ge=0)]], ...] = ()
+    stages: tuple[Stage, ...] = ()
 
     @model_validator(mode="after")
     def _names_agree(self) -> "Plan":
-        if not self.trained:
-            raise ValueError("trained: nothing to train; name at least one matrix")
-        if len(set(self.trained)) < len(self.trained):
-            raise ValueError("trained: a matrix is named twice; name each once")
+        _refuse_names("trained", self.trained)
         if len(set(self.at_end)) < len(self.at_end):
             raise ValueError("at_end: a probe is named twice; name each once")
         for name in self.frozen_until:
@@ -78,9 +112,66 @@ class Plan(Value, name="learning.plan.Plan"):
                 raise ValueError(f"frozen_until: {name!r} is not trained; allowed: {', '.join(self.trained)}")
         return self
 
+    @model_validator(mode="after")
+    def _steps_agree(self) -> "Plan":
+        _refuse_disorder("rate", [step for step, _ in self.rate])
+        _refuse_disorder("stages", [stage.step for stage in self.stages])
+        for i, stage in enumerate(self.stages):
+            if stage.step > self.steps:
+                raise ValueError(f"stages.{i}: step {stage.step} is beyond the end, {self.steps}")
+            for name in stage.trained or ():
+                if name not in self.trained:
+                    hint = did_you_mean(name, self.trained)
+                    raise ValueError(f"stages.{i}: {name!r} is not trained; {hint}allowed: {', '.join(self.trained)}")
+        return self
+
+    def lr_at(self, step: int) -> float:
+        """The learning rate at this step."""
+        if not self.rate:
+            return self.optimiser.lr
+        steps, factors = zip(*self.rate, strict=True)
+        return self.optimiser.lr * float(np.interp(step, steps, factors))
+
+    def stage_at(self, step: int) -> Stage:
+        """The stage of this step; before the first one, a stage that is the whole plan."""
+        begun = [stage for stage in self.stages if stage.step <= step]
+        return begun[-1] if begun else Stage(step=0)
+
+    def at(self, step: int) -> "Plan":
+        """The plan of this step's stage, without stages: a matrix that the stage leaves out rests until the end.
+
+        It keeps its values, and the optimiser its averages of it: a stage that trains it again goes on with them.
+        """
+        if not self.stages:
+            return self
+        moving = self.stage_at(step).trained or self.trained
+        resting = {name: self.steps + 1 for name in self.trained if name not in moving}
+        return self.model_copy(update={"stages": (), "frozen_until": self.frozen_until | resting})
+
     def trained_at(self, step: int) -> tuple[str, ...]:
         """The matrices that move at this step."""
-        return tuple(name for name in self.trained if step >= self.frozen_until.get(name, 0))
+        until = self.at(step).frozen_until
+        return tuple(name for name in self.trained if step >= until.get(name, 0))
+
+
+def _refuse_names(field: str, names: tuple[str, ...]) -> None:
+    if not names:
+        raise ValueError(f"{field}: nothing to train; name at least one matrix")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{field}: a matrix is named twice; name each once")
+
+
+def _refuse_disorder(field: str, steps: list[int]) -> None:
+    if any(a >= b for a, b in pairwise(steps)):
+        raise ValueError(f"{field}: they come in the order of their steps; got steps {', '.join(map(str, steps))}")
+
+
+def _described(task: Any) -> str:
+    """The name of a task with those of its settings that are plain and not as always."""
+    fields = type(task).model_fields if isinstance(task, Value) else {}
+    given = {name: getattr(task, name) for name, field in fields.items() if getattr(task, name) != field.default}
+    plain = [f"{name}={value}" for name, value in given.items() if isinstance(value, bool | int | float | str | tuple)]
+    return f"{type(task).__name__} ({', '.join(plain)})" if plain else type(task).__name__
 
 
 class FullBatch(Value, name="learning.plan.FullBatch"):
@@ -94,6 +185,12 @@ class FullBatch(Value, name="learning.plan.FullBatch"):
     steps: Annotated[int, Field(ge=1, lt=2**31)]
     check_every: Annotated[int, Field(ge=1)]
     hopeless: tuple[tuple[Annotated[int, Field(ge=1)], Annotated[float, Field(gt=0, lt=1)]], ...] = ()
+
+    @model_validator(mode="after")
+    def _nothing_decays(self) -> "FullBatch":
+        if self.optimiser.weight_decay:
+            raise ValueError(f"optimiser.weight_decay: this protocol has none; got {self.optimiser.weight_decay}")
+        return self
 
 
 class FreshBatch(Value, name="learning.plan.FreshBatch"):

@@ -121,8 +121,8 @@ def refuse_lost(record: Record, spec: Train, before: int) -> None:
 
 
 def _snapshots(spec: Train) -> set[int]:
-    """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where an event happens, and what the plan requests."""
-    steps = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length()))}
+    """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where stages begin, at events, and by the plan."""
+    steps = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length())), *(s.step for s in spec.plan.stages)}
     steps |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()
     return steps | {step for event in spec.events for step in (event.step, *event.earlier.values())}
 

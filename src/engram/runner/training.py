@@ -1,6 +1,6 @@
 """Every step of a training with its row: where learning, events and probes meet."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -46,7 +46,8 @@ def measured_steps(
 
 def _stretches(spec: Train, start: State) -> Iterator[tuple[int, int | None]]:
     """From where to where nothing happens; the last stretch goes to the end."""
-    turns = {start.step, *(event.step for event in spec.events[start.events :])}
+    stages = (stage.step for stage in spec.plan.stages if stage.step > start.step)
+    turns = {start.step, *stages, *(event.step for event in spec.events[start.events :])}
     return pairwise([*sorted(turns), None])  # type: ignore[list-item]
 
 
@@ -68,7 +69,8 @@ def _rows(
         if moment.step in asked_for:
             kept[moment.step] = {name: value.clone() for name, value in moment.weights.items()}
         used = silenced(spec.model, w, spec.silent(moment.step))
-        yield moment, {"step": moment.step} | moment.metrics | probe(now, moment.step, used, gradients)
+        probed = probe(now, moment.step, used, gradients, lambda: _first(spec, w))
+        yield moment, {"step": moment.step} | moment.metrics | probed
 
 
 def _silenced(gradients: Gradients, heads: frozenset[Head]) -> Gradients:
@@ -104,10 +106,10 @@ def _refuse_other_shapes(spec: Train, first: Weights, stored: Weights) -> None:
 
 
 @torch.no_grad()
-def probe(spec: Train, step: int, w: Weights, gradients: Gradients) -> dict[str, float]:
-    """The columns of the probes that are due at this step."""
+def probe(spec: Train, step: int, w: Weights, gradients: Gradients, first: Callable[[], Weights]) -> dict[str, float]:
+    """The columns of the probes that are due at this step; `first` gives the initial weights."""
     due = [probe for probe in probes_of(spec) if probe.is_due(step, spec.plan.steps)]
-    plan, first = spec.plan, lambda: _first(spec, w)
+    plan = spec.plan
     look = Look(spec.task, spec.model, w, spec.seed, plan.trained, plan.loss, spec.tests, gradients, first)
     found: dict[str, float] = {}
     for probe in due:

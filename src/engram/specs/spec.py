@@ -48,15 +48,13 @@ class Train(Value, name="records.spec.Train"):
         for name, test in self.tests.items():
             if name in TAGS or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
                 raise ValueError(f"tests: {name!r} is not a name; use letters, digits, _, -, but not {', '.join(TAGS)}")
-            unknown = unread(self.task) or unread(test)  # a text that a record names is not read to look at the record
-            if not isinstance(test, Value) or not (unknown or test.N == self.task.N) or test.T > self.task.T:
-                size = "the same N" if unknown else f"N={self.task.N}"
-                raise ValueError(f"tests: {name!r} must be a frozen task with {size} and T ≤ {self.task.T}")
+            self._check_size("tests", name, test)
             _known(f"tests.{name}", self.plan.loss, (*test.groups, "all"))
         for name in self.plan.trained:
             _known("plan.trained", name, self.model.names)
+        self._check_stages()
         self._check_probes()
-        answers = self.task.answers if isinstance(self.task, FactTask) else None
+        answers = _answers(self.task)
         if getattr(self.model, "answers", None) != answers:
             given = getattr(self.model, "answers", "none")
             raise ValueError(f"model.answers: the task has {answers or 'no'} answers to choose from; got {given}")
@@ -64,6 +62,22 @@ class Train(Value, name="records.spec.Train"):
             raise ValueError(f"plan.loss: a task of facts needs loss='answer'; got {self.plan.loss!r}")
         self._check_events()
         return self
+
+    def _check_size(self, field: str, name: str, task: Task) -> None:
+        """Whether the model can be shown another task than its own."""
+        unknown = unread(self.task) or unread(task)  # a text that a record names is not read to look at the record
+        if not isinstance(task, Value) or not (unknown or task.N == self.task.N) or task.T > self.task.T:
+            size = "the same N" if unknown else f"N={self.task.N}"
+            raise ValueError(f"{field}: {name!r} must be a frozen task with {size} and T ≤ {self.task.T}")
+
+    def _check_stages(self) -> None:
+        """Every stage has a task that this model can be trained on by this plan."""
+        for i, stage in enumerate(self.plan.stages):
+            if stage.task is not None:
+                self._check_size(f"plan.stages.{i}", type(stage.task).__name__, stage.task)
+                if (tuple(stage.task.groups), _answers(stage.task)) != (tuple(self.task.groups), _answers(self.task)):
+                    same = f"the answers and groups of the Spec's: {', '.join(self.task.groups)}"
+                    raise ValueError(f"plan.stages.{i}: its task must have {same}")
 
     def _check_probes(self) -> None:
         """Every probe of the plan suits the task and the model."""
@@ -81,30 +95,38 @@ class Train(Value, name="records.spec.Train"):
         steps = [event.step for event in self.events]
         if steps != sorted(steps):
             raise ValueError(f"events: they come in the order of their steps; got steps {', '.join(map(str, steps))}")
-        now, heads = self.without_events, frozenset[Head]()
+        stages = {step: self._in_stage(step) for step in (0, *(stage.step for stage in self.plan.stages))}
+        heads = frozenset[Head]()
         for i, event in enumerate(self.events):
             if event.step > self.steps:
                 raise ValueError(f"events.{i}: at: step {event.step} is beyond the end, {self.steps}")
+            begun = max(step for step in stages if step <= event.step)
             try:
-                event.refuse(now, heads)
-                now, heads = event.steer(now), event.silence(heads)
+                event.refuse(stages[begun], heads)
+                stages |= {step: event.steer(now) for step, now in stages.items() if step >= begun}
+                heads = event.silence(heads)
                 _ = event.sentence  # what cannot be told is refused, too
             except (EngramError, ValueError) as error:
                 raise ValueError(f"events.{i}: {error}") from None
 
     def _check_suits(self, field: str, name: str, probe: Probe) -> None:
-        missing = probe.missing(self.task, self.model)
-        if missing is not None:
-            raise ValueError(f"{field}: {name!r} needs {missing}")
+        for task in (self.task, *(stage.task for stage in self.plan.stages if stage.task is not None)):
+            missing = probe.missing(task, self.model)
+            if missing is not None:
+                raise ValueError(f"{field}: {name!r} needs {missing}")
 
     @property
     def without_events(self) -> "Train":
         return self.model_copy(update={"events": ()})
 
     def at(self, step: int) -> "Train":
-        """What is trained at this step: the Spec with the changes up to it, and without events."""
+        """What is trained at this step: the Spec in its stage with the changes up to it, without stages and events."""
         done = (event for event in self.events if event.step <= step)
-        return reduce(lambda now, event: event.steer(now), done, self.without_events)
+        return reduce(lambda now, event: event.steer(now), done, self._in_stage(step))
+
+    def _in_stage(self, step: int) -> "Train":
+        task = self.plan.stage_at(step).task or self.task
+        return self.model_copy(update={"task": task, "plan": self.plan.at(step), "events": ()})
 
     def silent(self, step: int) -> frozenset[Head]:
         """The heads that are ablated at this step."""
@@ -230,6 +252,10 @@ class Search(Value, name="records.spec.Search"):
 
 
 Spec = Train | Check | Search
+
+
+def _answers(task: Task) -> int | None:
+    return task.answers if isinstance(task, FactTask) else None
 
 
 def _known(field: str, given: str, allowed: tuple[str, ...]) -> None:

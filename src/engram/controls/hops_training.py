@@ -47,10 +47,10 @@ CONTROLS: Controls = {
         Control("four hops come first", changed(exchanged_columns(FIRST_AND_LAST), only=_is(BY_LAYERS))),
     ),
     "hops.samples": (
-        Control("samples do not grow with k", alike((BY_LAYERS, 2), only=_is(BY_LAYERS))),
+        Control("samples do not grow with k", alike(only=_is(BY_LAYERS))),
         Control("the hardest data teach what a curriculum teaches", hardest_as_taught),
     ),
-    "hops.samples-mixture": (Control("samples do not grow with k", alike((MIXTURE, 2), only=_is(MIXTURE))),),
+    "hops.samples-mixture": (Control("samples do not grow with k", alike(only=_is(MIXTURE))),),
     "hops.depth": (Control("depth makes no difference", alike(only=lambda label: True)),),
     "hops.one-layer-width": (
         Control("one layer needs what two need", one_layer_as_two),

@@ -38,7 +38,11 @@ CLAIMS = {
 REGIMES = ("hardest only", "mixture", "curriculum", "layer by layer")
 K = {"smoke": 2, "quick": 4, "paper": 4}
 STEPS = {"smoke": (2, 4, 8), "quick": (200, 1400, 3000), "paper": (400, 4000, 20_000)}  # ends of the stages
-SIZES = {"smoke": (4, 2, 4), "quick": (16, 4, 32), "paper": (16, 4, 128)}  # d for each layer, heads, batch
+SIZES = {
+    "smoke": (4, 2, 4),
+    "quick": (16, 4, 32),
+    "paper": (16, 4, 128),
+}  # d a layer, heads, batch
 RATE = 3e-3
 SOLVED = 0.9
 APART = 0.5  # accuracy that tells learning from guessing
@@ -59,7 +63,7 @@ def training(regime: str, scale: Scale, k: int, ends: Sequence[int], seed: int) 
     """A regime with stages that end at these steps, one for each of 1, 2, 4, …, k hops."""
     each, heads, batch = SIZES[scale]
     every, depth = powers(k), k.bit_length()
-    model = Transformer(d=each * depth, layers=(Layer(heads=heads),) * depth)
+    model = Transformer(d=each * max(2, depth), layers=(Layer(heads=heads),) * depth)
     task = asking(k, every if regime == "mixture" else (), seed)
     plan = Plan(
         optimiser=Adam(lr=RATE),

@@ -66,8 +66,8 @@ def test_every_experiment_says_what_a_seed_takes() -> None:
     assert minutes["birth.fig11", "paper"] == 90
     long = {name for (name, scale), found in minutes.items() if found >= 60}
     full = {"birth.fig2", "birth.fig10", "birth.fig11", "birth.one-layer"}
-    noisy = {"context.noisy-recall", "context.noise-share"}
-    assert long == {*full, *noisy, "memory.mlp-trained", "memory.mlp-fixed-outputs"}
+    other = {"context.noise-share", "hops.depth", "hops.samples"}
+    assert long == {*full, *other, "memory.mlp-trained", "memory.mlp-fixed-outputs"}
     with pytest.raises(EngramError, match="does not say what a seed takes at paper scale"):
         experiment("mine", "quick 2 s a seed").minutes("paper")
 

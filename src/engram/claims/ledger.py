@@ -25,6 +25,8 @@ PAPERS = (
     "Cabannes, Simsek and Bietti 2024",
     "Chen, Bruna and Bietti 2025",
     "Smart, Bietti and Sengupta 2025",
+    "Sanford, Hsu and Telgarsky 2024",
+    "Wang, Nichani, Bietti, Damian, Hsu, Lee and Wu 2025",
     "Ramsauer et al. 2021",
     "Krotov and Hopfield 2016",
     "Demircigil et al. 2017",

@@ -4,7 +4,7 @@ Two layers, one head each, W_Q = I, ReLU layers of 4d units, all trained but the
 0.9 and weight decay 1e-4, loss on second and later visits of the trigger. On clean text, where noise never comes, the
 best predictor of noisy text still gives the noise token probability α. While the model trains, the input matrix W_I2 of
 its second feed-forward layer is truncated to a share of its singular values (0 removes it); at the end every matrix is.
-The published training has 5000 steps; all that is claimed here happens in the first 300.
+The published training has 5000 steps; here the answer from context is found within the first 250 (α = 0.5).
 
     engram run context.noisy-recall --seeds 5
 """

@@ -1,17 +1,23 @@
 """Controls of trained hops: regimes that teach as others do, hops in another order, depth and width without effect."""
 
 from collections.abc import Callable, Hashable
+from math import exp
 from typing import Any
 
 from engram.claims.controls import Control, Controls
 from engram.claims.experiment import Runs
-from engram.claims.planting import alike, changed, columns, exchanged_columns, grafted, instead
+from engram.claims.planting import alike, changed, columns, exchanged_columns, grafted, instead, rewritten
 from engram.experiments.hops.curriculum import column
+from engram.records import Record
+from engram.records.files import Row
+from engram.values import generator
 
 MIXTURE, BY_LAYERS = "mixture", "layer by layer"
 FIRST_AND_LAST = (column(1), column(4))
 WITHOUT = {f"without.L{i}.hop{hops}": f"without.L{i}.hop{2 * hops}" for i, hops in ((2, 1), (3, 2))}
 WHOLE = {f"without.none.hop{hops}": f"without.none.hop{2 * hops}" for hops in (1, 2)}
+
+BEFORE = {f"alignment.L3H{h}.find2": f"alignment.L2H{h}.find2" for h in range(1, 5)}
 
 
 def _is(*wanted: Hashable) -> Callable[[Any], bool]:
@@ -30,6 +36,14 @@ def one_layer_as_two(runs: Runs) -> Runs:
 
 def two_layers_as_one(runs: Runs) -> Runs:
     return instead({label: (1, *label[1:]) for label in runs if label[0] == 2})(runs)
+
+
+def _uniform(record: Record, row: Row) -> Row:
+    """Every head is aligned with find^j as uniform attention is, with noise."""
+    looks = [name for name in row if name.startswith("alignment.L")]
+    noise = generator(record.spec.seed, "control.uniform").normal(size=len(looks))
+    chance = [row[f"alignment.chance.{name.rpartition('.')[2]}"] for name in looks]
+    return {name: by * exp(0.05 * z) for name, by, z in zip(looks, chance, noise, strict=True)}
 
 
 CONTROLS: Controls = {
@@ -52,6 +66,10 @@ CONTROLS: Controls = {
     ),
     "hops.samples-mixture": (Control("samples do not grow with k", alike(only=_is(MIXTURE))),),
     "hops.depth": (Control("depth makes no difference", alike(only=lambda label: True)),),
+    "hops.doubling-attention-trained": (
+        Control("heads look everywhere alike", changed(rewritten(_uniform))),
+        Control("the last layer looks where the one before it does", changed(columns(BEFORE), only=_is(3))),
+    ),
     "hops.one-layer-width": (
         Control("one layer needs what two need", one_layer_as_two),
         Control("two layers need what one needs", two_layers_as_one),

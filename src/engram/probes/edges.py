@@ -121,7 +121,7 @@ def _top(pattern: Tensor) -> Int[np.ndarray, "B T"]:
     return torch.argmax(pattern, dim=-1).cpu().numpy()
 
 
-def share(hits: Bool[np.ndarray, "B T"], where: Bool[np.ndarray, "B T"]) -> float:
+def share(hits: Bool[np.ndarray, "*n"], where: Bool[np.ndarray, "*n"]) -> float:
     """The share of hits among these positions; NaN if there are none."""
     return float(hits[where].mean()) if where.any() else float("nan")
 

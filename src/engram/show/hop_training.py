@@ -8,9 +8,11 @@ from matplotlib.figure import Figure
 from engram.records import Record
 from engram.show.curves import describe, headline, seed_curves
 from engram.show.panels import BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
-from engram.show.style import CYCLE, MUTED, REFERENCE, house_style
+from engram.show.style import CYCLE, INK, MUTED, REFERENCE, house_style
 
 Runs = Mapping[str, Sequence[Record]]
+
+RINGS = {"mfc": "none", "ms": 7, "lw": 0.8}
 
 
 @house_style()
@@ -36,12 +38,18 @@ def _mark_stages(ax: Axes, record: Record) -> None:
 
 
 @house_style()
-def error_by_depth(errors: Mapping[int, BySize], chance: float, title: str) -> Figure:
-    """Error over the number of hops, a line for each depth, one dot a seed."""
+def error_by_depth(
+    errors: Mapping[int, BySize], published: Mapping[int, Mapping[int, float]], chance: float, title: str
+) -> Figure:
+    """Error over the number of hops, a line for each depth, one dot a seed; rings where others published a number."""
     ax = panels(6.4, 4)
     for i, (depth, by_hops) in enumerate(errors.items()):
         seed_dots(ax, by_hops, CYCLE[i], f"L = {depth}")
-    ax.axhline(chance, **REFERENCE, label="a guess among the other letters")
+        others = published.get(depth, {})
+        ax.plot(list(others), list(others.values()), "o--", **RINGS, mec=CYCLE[i], color=CYCLE[i])
+    if published:
+        ax.plot([], [], "o--", **RINGS, mec=INK, color=INK, label="published (100,000 steps, dropout on)")
+    ax.axhline(chance, **REFERENCE, label="a guess among four letters")
     ax.set(xlabel="hops k", ylabel="share answered wrongly", ylim=(-0.02, 1.0), title=title)
     ax.set_xticks(sorted({k for by_hops in errors.values() for k in by_hops}))
     return finished(ax)

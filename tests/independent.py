@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -17,14 +18,16 @@ Record = tuple[dict[str, Any], list[dict[str, Any]]]  # its Spec and its rows
 
 
 def records(folder: Path, admit: Callable[[dict[str, Any]], bool]) -> Iterator[Record]:
-    """A record is a folder, perhaps in a zip file, with spec.json and rows.jsonl.gz: a line of JSON for each row."""
+    """A record is a folder, perhaps in a zip file, with spec.json and rows.jsonl, packed as xz or gz."""
     files = {path.relative_to(folder).as_posix(): path.read_bytes for path in folder.glob("*/*.*")}
     for box in map(zipfile.ZipFile, folder.glob("*.zip")):
         files |= {name: partial(box.read, name) for name in box.namelist()}
     for name in files:
         if name.endswith("/spec.json") and admit(spec := json.loads(files[name]())):
-            lines = gzip.decompress(files[name.replace("spec.json", "rows.jsonl.gz")]()).splitlines()
-            yield spec, [json.loads(line) for line in lines]
+            rows = name.replace("spec.json", "rows.jsonl.")
+            packed = f"{rows}xz" in files
+            content = lzma.decompress(files[f"{rows}xz"]()) if packed else gzip.decompress(files[f"{rows}gz"]())
+            yield spec, [json.loads(line) for line in content.splitlines()]
 
 
 def student(values: np.ndarray, measure: dict[str, Any]) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import resource
 import shutil
 import time
@@ -86,7 +87,8 @@ def test_a_greedy_spec_is_listed_at_once(spec: dict[str, Any], home: Path, capsy
     assert said(capsys, "runs", "ls")[0] == 0
 
 
-def test_a_packed_bomb_is_unpacked_some_at_a_time(home: Path, tiny: Tiny) -> None:
+@pytest.mark.parametrize(("ending", "packing"), [(".xz", lzma.compress), (".gz", gzip.compress)])
+def test_a_packed_bomb_is_unpacked_some_at_a_time(ending: str, packing: Any, home: Path, tiny: Tiny) -> None:
     record = execute(tiny(), home)
     path = bundle([record], home / "one.zip")
     shutil.rmtree(record.folder)
@@ -94,7 +96,8 @@ def test_a_packed_bomb_is_unpacked_some_at_a_time(home: Path, tiny: Tiny) -> Non
         content = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, old in content.items():
-            archive.writestr(name, gzip.compress(b"\n" * (400 << 20), 9) if name.endswith("rows.jsonl.gz") else old)
+            rows = name.endswith("rows.jsonl.xz")
+            archive.writestr(name.replace(".xz", ending), packing(b"\n" * (400 << 20)) if rows else old)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     (line,) = lines(home)
     assert "does not match the digest" in line.state

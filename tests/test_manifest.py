@@ -26,7 +26,7 @@ from test_recheck import forge
 
 Tiny = Callable[..., Train]
 PAPER, QUICK = "facts.capacity-paper.zip", "facts.capacity-quick.zip"
-ROWS = "rows.jsonl.gz"
+ROWS = "rows.jsonl.xz"
 
 
 def test_the_committed_records_are_those_of_the_manifest() -> None:
@@ -74,7 +74,8 @@ def forge_in_zip(path: Path, id: str, tmp: Path, step: int, column: str) -> None
     with zipfile.ZipFile(path) as archive:
         archive.extractall(tmp)
     (tmp / id / "rows.jsonl").write_bytes(files.read(tmp / id, "rows.jsonl"))
-    (tmp / id / ROWS).unlink()
+    for packed in (tmp / id).glob("rows.jsonl.*"):
+        packed.unlink()
     forge(tmp / id, step, column)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(file for file in tmp.rglob("*") if file.is_file()):
@@ -198,14 +199,18 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str
     return int(end.value.code or 0), json.loads(out), err
 
 
-def first_record(path: Path) -> str:
+def first_rows(path: Path) -> str:
     with zipfile.ZipFile(path) as archive:
-        return archive.namelist()[0].partition("/")[0]
+        return next(name for name in archive.namelist() if "/rows.jsonl" in name)
+
+
+def first_record(path: Path) -> str:
+    return first_rows(path).partition("/")[0]
 
 
 BREAK: dict[str, Callable[[Path, Path], object]] = {
     "a forged row": lambda path, tmp: forge_in_zip(path, first_record(path), tmp, 1, "accuracy"),
-    "a flipped bit": lambda path, tmp: flip(path, f"{first_record(path)}/{ROWS}"),
+    "a flipped bit": lambda path, tmp: flip(path, first_rows(path)),
     "a deleted bundle": lambda path, tmp: path.unlink(),
 }
 

@@ -1,6 +1,7 @@
 """Finished records made small enough to be committed: one as a folder, many in one zip."""
 
 import gzip
+import lzma
 import tempfile
 import zipfile
 from collections.abc import Iterable
@@ -50,7 +51,7 @@ def pack(record: Record, into: Path, weights: bool) -> Path:
 
 
 def bundle(records: Iterable[Record], path: Path) -> Path:
-    """Writes packed copies of finished records into one zip."""
+    """Writes packed copies of finished records into one zip, their rows as xz."""
     with tempfile.TemporaryDirectory() as folder:
         return _packed(records, Path(folder), path)
 
@@ -74,8 +75,10 @@ def _packed(records: Iterable[Record], folder: Path, path: Path) -> Path:
     whole = folder / "whole.zip"
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
         for part in parts:
-            name = part.relative_to(folder).as_posix()
-            archive.writestr(zipfile.ZipInfo(name, EPOCH), part.read_bytes(), zipfile.ZIP_DEFLATED)
+            name, content = part.relative_to(folder).as_posix(), part.read_bytes()
+            if part.suffix == ".gz":
+                name, content = f"{name[:-3]}.xz", lzma.compress(gzip.decompress(content))
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), content, zipfile.ZIP_DEFLATED)
     with writing_to(path.parent):
         replace(path, whole.read_bytes())
     return path

@@ -10,7 +10,8 @@ from engram.records.files import LIVE
 
 FOLDERS = ("snapshots", "states", "code")
 ADDED_TO = ("rows.jsonl", "timing.jsonl", "events.jsonl", "lock")  # all others are replaced as a whole
-PARTS = {*FOLDERS, *ADDED_TO, "spec.json", "env.json", "rows.jsonl.gz", "state.safetensors", LIVE, "digest.json"}
+ROWS = ("rows.jsonl.gz", "rows.jsonl.xz")
+PARTS = {*FOLDERS, *ADDED_TO, *ROWS, "spec.json", "env.json", "state.safetensors", LIVE, "digest.json"}
 
 
 def refuse_links(folder: Path) -> None:

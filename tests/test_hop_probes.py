@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from engram.experiments.hops.depth import looks_by_layer, training
 from engram.learning import Adam, Plan
 from engram.models import Layer, Model, Transformer, network_of
 from engram.models.doubling import plant_composition, plant_hops
@@ -85,3 +87,11 @@ def test_the_columns_of_a_record(home: Path) -> None:
         Train(task=Composition(n=3, k=2), model=model, plan=plan.model_copy(update={"at_end": ("hop_alignment",)}))
     with pytest.raises(ValueError, match="'hop_layers' needs a task with hops"):
         Train(task=Bigram(T=8), model=model, plan=plan.model_copy(update={"at_end": ("hop_layers",)}))
+
+
+def test_a_map_of_looks_has_the_best_head_of_each_layer_in_the_mean_over_seeds(home: Path) -> None:
+    records = [execute(training("smoke", 2, seed), home) for seed in (0, 1)]
+    looks = np.array(looks_by_layer(records, 2))
+    for layer, j in ((1, 1), (2, 1), (2, 2)):
+        both = [[record.last(f"alignment.L{layer}H{h}.find{j}") for h in (1, 2)] for record in records]
+        assert looks[layer - 1, j - 1] == pytest.approx(np.max(both, axis=1).mean())

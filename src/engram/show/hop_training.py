@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records import Record
 from engram.show.curves import describe, headline, seed_curves
+from engram.show.hop_looks import draw_looks
 from engram.show.panels import BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
 from engram.show.style import CYCLE, INK, MUTED, REFERENCE, house_style
 
@@ -38,21 +40,34 @@ def _mark_stages(ax: Axes, record: Record) -> None:
 
 
 @house_style()
-def error_by_depth(
-    errors: Mapping[int, BySize], published: Mapping[int, Mapping[int, float]], chance: float, title: str
+def errors_and_looks(
+    errors: Mapping[int, BySize],
+    published: Mapping[int, Mapping[int, float]],
+    looks: Mapping[int, Sequence[Sequence[float]]],
+    about: str,
 ) -> Figure:
-    """Error over the number of hops, a line for each depth, one dot a seed; rings where others published a number."""
-    ax = panels(6.4, 4)
+    """Errors of each depth over the number of hops; beside them where the best head of every layer looks."""
+    left, right = panels(11.5, 4.6, 1, 2, width_ratios=(1.25, 1))
+    _draw_errors(left, errors, published)
+    rows = {f"L = {L}, layer {i}": row for L, by_layer in looks.items() for i, row in enumerate(by_layer, 1)}
+    layers = [i for by_layer in looks.values() for i in range(1, len(by_layer) + 1)]
+    draw_looks(right, rows, layers, "Alignment of the best head, mean over seeds")
+    for row in np.cumsum([len(by_layer) for by_layer in looks.values()])[:-1]:
+        right.axhline(row - 0.5, color="w", lw=3)
+    return headline(finished(left), about)
+
+
+def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int, Mapping[int, float]]) -> None:
+    """A line for each depth, one dot a seed; rings where others published a number."""
     for i, (depth, by_hops) in enumerate(errors.items()):
         seed_dots(ax, by_hops, CYCLE[i], f"L = {depth}")
         others = published.get(depth, {})
         ax.plot(list(others), list(others.values()), "o--", **RINGS, mec=CYCLE[i], color=CYCLE[i])
     if published:
         ax.plot([], [], "o--", **RINGS, mec=INK, color=INK, label="published (100,000 steps, dropout on)")
-    ax.axhline(chance, **REFERENCE, label="a guess among four letters")
-    ax.set(xlabel="hops k", ylabel="share answered wrongly", ylim=(-0.02, 1.0), title=title)
+    ax.axhline(3 / 4, **REFERENCE, label="a guess among four letters")
+    ax.set(xlabel="hops k", ylabel="share answered wrongly", ylim=(-0.02, 1.0), title="Errors over k")
     ax.set_xticks(sorted({k for by_hops in errors.values() for k in by_hops}))
-    return finished(ax)
 
 
 @house_style()

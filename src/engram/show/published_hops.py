@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from engram.show.curves import headline
-from engram.show.panels import SHADES
+from engram.show.hop_looks import draw_looks
 from engram.show.style import INK, REFERENCE, house_style
 
 Errors = Mapping[tuple[int, bool], np.ndarray]  # by depth, and whether dropout is on: seeds × k
@@ -47,19 +46,10 @@ def _draw_errors(ax: Axes, errors: Errors, published: Mapping[int, float], L: in
 
 
 def _draw_map(ax: Axes, looks: Looks, L: int, is_last: bool) -> None:
-    """Heads from top to bottom, find^1, find^2, … from left to right; framed: where pointer doubling looks."""
-    layers, farthest = sorted({layer for layer, _ in looks}), max(j for _, j in looks)
-    values = np.concatenate([np.stack([looks[layer, j] for j in range(1, farthest + 1)], axis=1) for layer in layers])
-    ax.imshow(values, aspect="auto", vmin=0, vmax=1, cmap=SHADES)
-    for (row, column), value in np.ndenumerate(values):
-        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color="w" if value < 0.6 else INK)
-    for layer in layers[1:]:
-        H, first = len(looks[layer, 1]), sum(len(looks[before, 1]) for before in layers if before < layer)
-        ax.add_patch(Rectangle((2 ** (layer - 2) - 1.5, first - 0.5), 1, H, fill=False, ec="C1", lw=2))
-    names = [f"L{layer}H{h}" for layer in layers for h in range(1, len(looks[layer, 1]) + 1)]
-    ax.set_yticks(range(len(names)), names, fontsize=7)
-    ax.set_xticks(range(farthest), [f"find$^{{{j}}}$" for j in range(1, farthest + 1)] if is_last else [], fontsize=8.5)
-    ax.set_title(f"L = {L}: alignment in strings with k = {2 ** (L - 1) - 1}")
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    ax.grid(visible=False)
+    """Heads from top to bottom, find^1, find^2, … from left to right."""
+    heads = [(layer, h) for layer in sorted({layer for layer, _ in looks}) for h in range(len(looks[layer, 1]))]
+    every = range(1, max(j for _, j in looks) + 1)
+    rows = {f"L{layer}H{h + 1}": [looks[layer, j][h] for j in every] for layer, h in heads}
+    draw_looks(ax, rows, [layer for layer, _ in heads], f"L = {L}: alignment in strings with k = {2 ** (L - 1) - 1}")
+    if not is_last:
+        ax.set_xticks([])

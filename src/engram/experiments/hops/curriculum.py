@@ -35,6 +35,15 @@ CLAIMS = {
     "hops.order": "In a mixture hops are solved in the order 1, 2, 4, and layer by layer.",
     "hops.order-by-layers": "In a curriculum by layers hops are solved in the order 1, 2, 4, each in its layer.",
 }
+WHY = {
+    "hops.mixture-learns": (
+        "The theorem takes a few steps of gradient, each on all the data, with a model made for the task; here all "
+        "layers of an ordinary transformer are trained together by Adam. In a mixture 1 and 2 hops are solved on every "
+        "seed and 4 stay at a guess: on seed 0 the answer of two hops is found after the last layer only (read "
+        "linearly: 0.46 after layer 2, 0.99 after layer 3), so that no layer is left to go on from it. Control: with "
+        "the same data, samples and model, trained layer by layer, 4 hops reach 0.60 to 1.00 on four of five seeds."
+    ),
+}
 REGIMES = ("hardest only", "mixture", "curriculum", "layer by layer")
 K = {"smoke": 2, "quick": 4, "paper": 4}
 STEPS = {"smoke": (2, 4, 8), "quick": (200, 1400, 3000), "paper": (400, 4000, 20_000)}  # ends of the stages

@@ -10,6 +10,7 @@ at 1e-3 where 100,000 at 1e-4 were published.
 """
 
 from collections.abc import Iterator
+from statistics import fmean
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
 from engram.experiments.hops import DEPTH
@@ -95,10 +96,20 @@ def looks(records: Records, L: int) -> Iterator[Measure]:
             yield Measure.difference(f"L = {L}: on find^{j}, layer {layer} minus layer {layer - 1}", best, before)
 
 
+def looks_by_layer(records: Records, farthest: int) -> list[list[float]]:
+    """A row for each layer: how far its best head is aligned with find^1, find^2, …, in the mean over seeds."""
+    layers = range(1, len(records[0].train.model.layers) + 1)  # type: ignore[attr-defined]
+    return [[fmean(best_head(records, layer, j)) for j in range(1, farthest + 1)] for layer in layers]
+
+
 def figure(runs: Runs) -> Figure:
-    from engram.show.hop_training import error_by_depth
+    from engram.show.hop_training import errors_and_looks
 
     length, most = TASK[runs.scale]
     found = {depth: {k: errors(records, k) for k in range(1, most + 1)} for depth, records in runs.items()}
-    published = PUBLISHED if runs.scale == "paper" else {}
-    return error_by_depth(found, published, 3 / 4, f"hop_k, strings of {length} letters")
+    looks = {depth: looks_by_layer(records, min(most, 8)) for depth, records in runs.items()}
+    about = (
+        f"hop_k of strings of {length} letters, {STEPS[runs.scale][0]} steps of AdamW without dropout. Framed: "
+        "find^(2^(i−2)), at which layer i looks where pointers are doubled."
+    )
+    return errors_and_looks(found, PUBLISHED if runs.scale == "paper" else {}, looks, about)

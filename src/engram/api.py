@@ -16,6 +16,7 @@ from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_sc
 from engram.claims.ledger import entries_of
 from engram.engines import Engine, OnRow
 from engram.engines.local import Local, choose_device, cores
+from engram.engines.purposes import NO_PURPOSES, Purposes, purposes_of, telling
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
 from engram.facts.ask import Asked, history
@@ -24,6 +25,7 @@ from engram.facts.learn import spec_of_file
 from engram.probes.facts import Belief
 from engram.probes.truncation import Map, sorted_map
 from engram.records import Record
+from engram.records.about import Purpose
 from engram.records.files import home, replace, writing_to
 from engram.records.places import named, named_own
 from engram.runner.recheck import Extent
@@ -98,7 +100,8 @@ def run(
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size, seeds = known_scale(scale), list(range(seeds) if isinstance(seeds, int) else seeds)
     labelled = labelled_specs(experiment, size, seeds, settings)
-    records = run_specs(unique(labelled), device, watch, path)
+    purposes = purposes_of(experiment.name, size, labelled, settings)
+    records = run_specs(unique(labelled), device, watch, path, purposes)
     with keeping(_finished):
         runs = Runs.of(labelled, {record.id: record for record in records}, size, seeds)
         apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
@@ -124,13 +127,20 @@ def labelled_specs(experiment: Experiment, scale: Scale, seeds: Sequence[int], s
 
 
 def run_specs(
-    specs: Sequence[Spec], device: str = "auto", watch: Watch = unwatched, path: str = "auto"
+    specs: Sequence[Spec],
+    device: str = "auto",
+    watch: Watch = unwatched,
+    path: str = "auto",
+    purposes: Purposes = NO_PURPOSES,
 ) -> list[Record]:
-    """The records of Specs, as many at a time as there are cores; one that fails does not stop the others."""
+    """The records of Specs, as many at a time as there are cores; one that fails does not stop the others.
+
+    What each is made for (`purposes`, by run id) is said by lists from then on.
+    """
     chosen, _ = choose_device(device)
     with watch(specs) as on_row:
         engine: Engine = Local(home(), chosen, path)
-        return engine.run(specs, on_row).all_records()
+        return engine.run(specs, telling(on_row, home(), purposes)).all_records()
 
 
 def _read_off(
@@ -210,7 +220,8 @@ def birth(
     from engram.show.save import figure_paths
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
-    (record,) = records = run_specs(birth_specs(fresh), device, watch, path)
+    purposes = purposes_of(experiment.name, "quick", {"joint": (specs := birth_specs(fresh))}, {})
+    (record,) = records = run_specs(specs, device, watch, path, purposes)
     claims = [
         entry.to_json() for entry in entries_of(experiment, Runs({"joint": records}, "quick", [record.spec.seed]))
     ]
@@ -241,7 +252,10 @@ def birth_specs(fresh: bool) -> list[Spec]:
 
 def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched, **size: int | None) -> Record:
     """Train on the facts of a CSV file; width, heads and units are those that the calculator proposes unless said."""
-    return run_specs([spec_of_file(path, steps, seed, **size)], "cpu", watch)[0]
+    spec = spec_of_file(path, steps, seed, **size)
+    said = {name: value for name, value in {"steps": steps, **size}.items() if value is not None}
+    purpose = Purpose(experiment="fact learn", label=path.name, settings=said)
+    return run_specs([spec], "cpu", watch, purposes={run_id(spec): purpose})[0]
 
 
 def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:

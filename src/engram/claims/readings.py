@@ -13,9 +13,7 @@ from engram.records.record import Record
 
 def birth(record: Record, column: str, level: float = 0.5) -> int | None:
     """The first step at which a memory's recall is above the level; None if it never is."""
-    steps, values = record.curve(column)
-    above = steps[values > level]
-    return int(above[0]) if len(above) else None
+    return record.birth(column, level)
 
 
 def birth_step(record: Record, column: str, level: float = 0.5, never: float = nan) -> float:

@@ -13,27 +13,95 @@ runs = App(name="runs", help="Stored runs: list, show, compare, remove, resume, 
 
 
 @runs.command
-def ls(*, json: bool = False) -> None:
-    """List all stored runs, the newest last."""
-    from engram.records.files import home
-    from engram.records.index import overview
+def ls(
+    *,
+    where: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    tag: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    sort: str | None = None,
+    json: bool = False,
+) -> None:
+    """List stored runs: what each was made for, what was set, when, how long, and how it ended; the newest last.
 
-    print_table("runs", overview(home()), json)
+    Parameters
+    ----------
+    where
+        Only runs for which this holds: a field, a final value or a column of the table, as in --where K=5 "loss<0.1".
+    tag
+        Only runs with this tag.
+    sort
+        A field, a final value or a column of the table, the largest last; left out, the newest last.
+    """
+    from dataclasses import asdict
+
+    from engram.cli.run_table import table
+    from engram.records.choosing import chosen, in_order
+    from engram.records.faces import faces
+    from engram.records.files import home
+
+    found = faces(home())
+    shown = in_order(chosen(found, where, tag), sort)
+    if json:
+        answer({"runs": [asdict(face) | {"words": face.words} for face in shown]})
+        return
+    print_table("runs", table(shown, [face.run for face in found]), json)
 
 
 @runs.command
 def show(run: str, *, json: bool = False) -> None:
-    """Show what a run is, and its last values."""
+    """Show what a run is: what it was made for, its settings, stored steps, births of memories, and final values."""
+    from dataclasses import asdict
+
+    from engram.cli.run_table import births_table, story
     from engram.records.compare import facts
+    from engram.records.faces import births, face_of
     from engram.records.files import home
     from engram.records.kept import Kept
     from engram.records.places import named
 
     record = Kept(named(run, home()))
+    face, told = face_of(record), facts(record)
     if json:
-        answer({"id": record.id, "spec": record.spec_json, "env": record.env, "facts": facts(record)})
+        born = {name: {str(level): step for level, step in levels.items()} for name, levels in births(record).items()}
+        about = {name: value for name, value in asdict(face).items() if name not in ("fields", "final")}
+        more = {"about": about, "births": born, "stored_steps": record.snapshot_steps}
+        answer({"id": record.id, "spec": record.spec_json, "env": record.env, "facts": told} | more)
         return
-    print_table("facts", [{"field": name, "value": value} for name, value in facts(record).items()], json)
+    print_table("about", story(face, record.snapshot_steps), json)
+    settings = {name: value for name, value in told.items() if not name.startswith(("env.", "final."))}
+    final, env = ({name: value for name, value in told.items() if name.startswith(p)} for p in ("final.", "env."))
+    told_of = [[{"field": name, "value": value} for name, value in part.items()] for part in (settings, final, env)]
+    for part in (told_of[0], births_table(births(record)), *told_of[1:]):
+        if part:
+            tell("")
+            print_table("part", part, json)
+
+
+@runs.command
+def tag(run: str, *tags: str, remove: bool = False, json: bool = False) -> None:
+    """Give a run tags, or take them away; `engram runs ls --tag TAG` lists what has one.
+
+    Parameters
+    ----------
+    remove
+        Take these tags away instead.
+    """
+    from engram.api import load_own
+    from engram.records.about import change, with_tags
+
+    folder = load_own(run).folder
+    now = change(folder, lambda about: with_tags(about, tags, remove)).tags
+    answer({"run": folder.name, "tags": list(now)}) if json else tell(f"{folder.name}: {', '.join(now) or 'no tags'}")
+
+
+@runs.command
+def note(run: str, *words: str, json: bool = False) -> None:
+    """Write a note about a run, which `runs ls` and `runs show` say; without words the note is removed."""
+    from engram.api import load_own
+    from engram.records.about import change, with_note
+
+    folder = load_own(run).folder
+    now = change(folder, lambda about: with_note(about, " ".join(words))).note
+    answer({"run": folder.name, "note": now}) if json else tell(f"{folder.name}: {now or 'no note'}")
 
 
 @runs.command

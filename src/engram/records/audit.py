@@ -33,6 +33,7 @@ def refuse_damaged(record: Record) -> None:
     _refuse_other_snapshots(record)
     _refuse_other_times(record, kept.get(states.NAME))
     _refuse_unreadable_lines(record.place, "events.jsonl")
+    _ = record.about  # refuses what cannot be read; it has no digest, since people change it
     if (record.place / files.LIVE).exists():
         _unsealed(record.place, files.LIVE)
 

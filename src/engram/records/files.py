@@ -2,6 +2,7 @@
 
 spec.json            what was asked, all fields
 env.json             versions, device, threads, path of each sitting, with its own digest and that of timing.jsonl
+about.json           what the run was made for, tags and a note: for people, outside every digest
 rows.jsonl           one line per step, without times
 timing.jsonl         seconds of training up to each row
 state.safetensors    trained weights and optimiser, with digests of itself and of the rows before it

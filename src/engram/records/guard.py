@@ -11,7 +11,8 @@ from engram.records.files import LIVE
 FOLDERS = ("snapshots", "states", "code")
 ADDED_TO = ("rows.jsonl", "timing.jsonl", "events.jsonl", "lock")  # all others are replaced as a whole
 ROWS = ("rows.jsonl.gz", "rows.jsonl.xz")
-PARTS = {*FOLDERS, *ADDED_TO, *ROWS, "spec.json", "env.json", "state.safetensors", LIVE, "digest.json"}
+WHOLE = ("spec.json", "env.json", "about.json", "state.safetensors", LIVE, "digest.json")
+PARTS = {*FOLDERS, *ADDED_TO, *ROWS, *WHOLE}
 
 
 def refuse_links(folder: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from engram.errors import EngramError, did_you_mean
-from engram.records import files, stored_spec, trust
+from engram.records import about, files, stored_spec, trust
+from engram.records.about import About
 from engram.records.files import Place, Row, corrupt
 from engram.records.table import Table, lines_in, naming_damage, texts_in
 
@@ -99,6 +100,11 @@ class Kept:
             raise corrupt(self.place, "env.json does not match its own digest: it was changed")
         return env
 
+    @property
+    def about(self) -> About:
+        """What it was made for, tags and a note, as they are now."""
+        return about.read(self.place)
+
     @cached_property
     def rows(self) -> list[Row]:
         """All rows as they were written; of long runs, columns are read faster and take less memory."""
@@ -141,6 +147,12 @@ class Kept:
     def last(self, name: str) -> float:
         """The value in the last row, or NaN if that row has none; an error for a column that was never measured."""
         return float(self.column(name)[-1])
+
+    def birth(self, column: str, level: float = 0.5) -> int | None:
+        """The first step at which a column, such as the recall of a memory, is above the level; None if it never is."""
+        steps, values = self.curve(column)
+        above = steps[values > level]
+        return int(above[0]) if len(above) else None
 
     @property
     def columns(self) -> list[str]:

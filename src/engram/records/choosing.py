@@ -1,0 +1,91 @@
+"""Which runs of a list are meant, and in which order: --where K=5, --tag, --sort loss."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any
+
+from engram.errors import EngramError, did_you_mean
+from engram.records.faces import Face
+
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
+CONDITION = re.compile(r"([^<>=!]+)(<=|>=|!=|=|<|>)(.*)", re.DOTALL)
+OWN = ("run", "state", "rows", "title", "seed", "made_for", "label", "began", "seconds", "note")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """name, =, value, as in K=5 or loss<0.1; a name may be the last part of a field's."""
+
+    name: str
+    sign: str
+    value: Any
+
+    @classmethod
+    def of(cls, text: str) -> "Condition":
+        found = CONDITION.fullmatch(text)
+        if found is None:
+            raise EngramError(f"--where {text!r}: write NAME=VALUE, as in --where K=5 or 'loss<0.1'")
+        name, sign, value = found.groups()
+        return cls(name.strip(), sign, _parsed(value.strip()))
+
+    def holds(self, face: Face) -> bool:
+        return any(self._holds(value) for value in values(face, self.name))
+
+    def _holds(self, value: Any) -> bool:
+        """A word is compared with a word, a number with a number."""
+        if isinstance(value, str) or self.value is None:
+            return COMPARED[self.sign](str(value), str(self.value)) if self.sign in ("=", "!=") else False
+        try:
+            return COMPARED[self.sign](value, self.value)
+        except TypeError:
+            return False
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def values(face: Face, name: str) -> list[Any]:
+    """What a run has under a name: of its own, of its final values, or of the fields that end in it."""
+    if name in OWN:
+        return [getattr(face, name)]
+    if name in face.final:
+        return [face.final[name]]
+    return [value for field, value in face.fields.items() if field == name or field.endswith(f".{name}")]
+
+
+def chosen(faces: Sequence[Face], where: Iterable[str], tags: Iterable[str]) -> list[Face]:
+    """The runs for which all conditions hold and which have all tags."""
+    conditions, wanted = [Condition.of(text) for text in where], set(tags)
+    for condition in conditions:
+        _refuse_unknown("--where", condition.name, faces)
+    return [face for face in faces if wanted <= set(face.tags) and all(c.holds(face) for c in conditions)]
+
+
+def in_order(faces: Sequence[Face], name: str | None) -> list[Face]:
+    """By what they have under a name, the largest last; those that have nothing there come first."""
+    if name is None:
+        return list(faces)
+    _refuse_unknown("--sort", name, faces)
+    return sorted(faces, key=lambda face: _place(next(iter(values(face, name)), None)))
+
+
+def _place(value: Any) -> tuple[int, float, str]:
+    """Nothing, then numbers, then words."""
+    if value is None:
+        return 0, 0.0, ""
+    return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
+
+
+def _refuse_unknown(option: str, name: str, faces: Sequence[Face]) -> None:
+    """A name that no run has is a mistake, not an empty list."""
+    if faces and not any(values(face, name) for face in faces):
+        known = {*OWN, *(n for face in faces for n in (*face.final, *face.fields))}
+        hint = did_you_mean(name, sorted({*known, *(n.rpartition(".")[2] for n in known)}))
+        raise EngramError(f"{option} {name}: no run has it; {hint}`engram runs show RUN` lists what a run has")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engram.records import Record
     from engram.specs import Check, Search, Train
     from engram.specs.events import Event, OfHead, OfMatrix
+    from engram.sweeps import sweep
     from engram.tasks import Association, Batch, Bigram, Composition, Hops, NoisyRecall
     from engram.tasks.batch import marks_of
     from engram.values import Value, generator
@@ -50,6 +51,7 @@ _HOME = {
     "engram.records": ("Record",),
     "engram.specs": ("Check", "Search", "Train"),
     "engram.specs.events": ("Event", "OfHead", "OfMatrix"),
+    "engram.sweeps": ("sweep",),
     "engram.tasks": ("Association", "Batch", "Bigram", "Composition", "Hops", "NoisyRecall"),
     "engram.tasks.batch": ("marks_of",),
     "engram.embeddings": ("directions",),

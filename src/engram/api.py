@@ -14,7 +14,7 @@ from zlib import crc32
 
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
-from engram.engines import Engine, OnRow
+from engram.engines import Engine, OnRow, Outcome
 from engram.engines.local import Local, choose_device, cores
 from engram.engines.purposes import NO_PURPOSES, Purposes, purposes_of, telling
 from engram.errors import EngramError
@@ -36,11 +36,11 @@ from engram.specs.encode import digest_of
 from engram.specs.settings import all_with_settings, tells_apart
 from engram.specs.spec import run_id
 
-Watch = Callable[[Sequence[Spec]], AbstractContextManager[OnRow]]
+Watch = Callable[[Sequence[Spec], Purposes], AbstractContextManager[OnRow]]
 
 
 @contextmanager
-def unwatched(specs: Sequence[Spec]) -> Iterator[OnRow]:
+def unwatched(specs: Sequence[Spec], purposes: Purposes) -> Iterator[OnRow]:
     """Nothing is shown while it runs."""
     yield lambda spec, row: None
 
@@ -98,7 +98,7 @@ def run(
     path        how gradients are computed: auto, fast or reference
     """
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
-    size, seeds = known_scale(scale), list(range(seeds) if isinstance(seeds, int) else seeds)
+    size, seeds = known_scale(scale), seed_list(seeds)
     labelled = labelled_specs(experiment, size, seeds, settings)
     purposes = purposes_of(experiment.name, size, labelled, settings)
     records = run_specs(unique(labelled), device, watch, path, purposes)
@@ -106,11 +106,16 @@ def run(
         runs = Runs.of(labelled, {record.id: record for record in records}, size, seeds)
         apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
         claims, figures, notes = _read_off(experiment, runs, settings) if not apart else _relabelled(runs, apart)
-        stem = f"{experiment.name}-{size}" + (f"-{_short_hash(settings)}" if settings else "")
+        stem = f"{experiment.name}-{size}" + (f"-{short_hash(settings)}" if settings else "")
         names = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
         paths = save_figures(dict(zip(names, figures, strict=True)))
         table = [] if settings else experiment.table(runs)
         return Result(experiment, size, time.monotonic() - began, claims, records, paths, table, notes)
+
+
+def seed_list(seeds: int | Iterable[int]) -> list[int]:
+    """How many, from 0 on, or which."""
+    return list(range(seeds) if isinstance(seeds, int) else seeds)
 
 
 def _finished() -> str:
@@ -137,10 +142,17 @@ def run_specs(
 
     What each is made for (`purposes`, by run id) is said by lists from then on.
     """
+    return attempt_specs(specs, device, watch, path, purposes).all_records()
+
+
+def attempt_specs(
+    specs: Sequence[Spec], device: str, watch: Watch, path: str, purposes: Purposes = NO_PURPOSES
+) -> Outcome:
+    """The same for those who can do without some of the records: it says what finished and what failed."""
     chosen, _ = choose_device(device)
-    with watch(specs) as on_row:
+    with watch(specs, purposes) as on_row:
         engine: Engine = Local(home(), chosen, path)
-        return engine.run(specs, telling(on_row, home(), purposes)).all_records()
+        return engine.run(specs, telling(on_row, home(), purposes))
 
 
 def _read_off(
@@ -177,7 +189,7 @@ def _plain_curves(records: Sequence[Record]) -> list[Any]:
     return [curves(same) for same in kinds.values()]
 
 
-def _short_hash(settings: dict[str, Any]) -> str:
+def short_hash(settings: Any) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
 
 

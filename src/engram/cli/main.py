@@ -25,6 +25,7 @@ from engram.cli.predict import predict
 from engram.cli.queue import queue
 from engram.cli.register import register
 from engram.cli.runs import runs
+from engram.cli.sweep import sweep
 from engram.cli.truncate import truncate
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.signals import listen, raised_before, report_stop, stop_listening
@@ -38,7 +39,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # it would end without a word; `main` says what was kept
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
-for command in (runs, queue, predict, fact, truncate, lab, replay, verify, ledger, findings, register):
+for command in (sweep, runs, queue, predict, fact, truncate, lab, replay, verify, ledger, findings, register):
     app.command(command)
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]

@@ -61,10 +61,10 @@ def watched(what: str, device: str) -> Any:
 
     chosen, why = choose_device(device)
 
-    def watch(specs: Any) -> Any:
+    def watch(specs: Any, purposes: Any) -> Any:
         runs = f"{len(specs)} run{'s' * (len(specs) > 1)}"
         say(f"{what}, {runs} · device {chosen} ({why}) · {cores()} cores")
-        return View(specs)
+        return View(specs, names={id: purpose.words for id, purpose in purposes.items()})
 
     return watch
 

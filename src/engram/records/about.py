@@ -33,6 +33,12 @@ class Purpose(BaseModel):
     label: str = ""
     settings: dict[str, Any] = {}
 
+    @property
+    def words(self) -> str:
+        """What tells the run from others of its experiment: "frozen · K=3"."""
+        settings = ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in self.settings.items())
+        return " · ".join(filter(None, [self.label, settings]))
+
 
 class About(BaseModel):
     """What about.json says; a run without one has an empty one."""

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from rich.console import Console, Group, RenderableType
@@ -24,11 +24,15 @@ FEW = 10  # runs; of more than these nobody reads every birth
 
 
 class View:
-    """Shows runs as their rows come in: `with View(specs) as on_row: engine.run(specs, on_row)`."""
+    """Shows runs as their rows come in: `with View(specs) as on_row: engine.run(specs, on_row)`.
 
-    def __init__(self, specs: Sequence[Spec], console: Console | None = None):
+    names   what tells runs apart besides their seed, by run id
+    """
+
+    def __init__(self, specs: Sequence[Spec], console: Console | None = None, names: Mapping[str, str] | None = None):
         self.console = console or Console(stderr=True)
         self.runs = {run_id(spec): Progress(spec) for spec in specs}
+        self._names = names if names and len(set(names.values())) > 1 else {}
         self._live = (
             Live(console=self.console, auto_refresh=False, transient=True) if self.console.is_terminal else None
         )
@@ -51,7 +55,7 @@ class View:
 
     def _show(self, spec: Spec, row: Row) -> None:
         run = self.runs[run_id(spec)]
-        prefix = f"seed {spec.seed}: " if len(self.runs) > 1 else ""
+        prefix = f"{self._called(spec)}: " if len(self.runs) > 1 else ""
         news = run.see(row)
         if not isinstance(spec, Train):
             return  # a Check is over before a person could read a line about it
@@ -66,13 +70,17 @@ class View:
             print(f"{prefix}{line(run)}", file=sys.stderr, flush=True)
             self._spoke = now
 
+    def _called(self, spec: Spec) -> str:
+        """frozen · K=3, seed 0"""
+        return printable(", ".join(filter(None, [self._names.get(run_id(spec), ""), f"seed {spec.seed}"])))
+
     def _picture(self) -> RenderableType:
         """A single run as bars; of many how many are over, and a line for each that is under way."""
         if len(self.runs) > 1:
             runs = [run for run in self.runs.values() if isinstance(run.spec, Train)]
             over = sum(run.step == run.spec.steps for run in runs)
             under_way = [run for run in runs if run.latest and run.step < run.spec.steps]
-            told = [f"seed {run.spec.seed}  {line(run)}" for run in under_way]
+            told = [f"{self._called(run.spec)}  {line(run)}" for run in under_way]
             return Group(*map(Text, [f"{over} of {len(runs)} trainings over", *told]))
         (run,) = self.runs.values()
         return Group(_bars(run), Text(f"  {line(run)}", style="dim"))

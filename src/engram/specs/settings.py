@@ -119,11 +119,16 @@ def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
         name, equals, text = word.partition("=")
         if not (name and equals):
             raise EngramError(f"--set {word!r}: write FIELD=VALUE, as in --set task.K=3")
-        try:
-            settings[name] = json.loads(text)
-        except json.JSONDecodeError:
-            settings[name] = text
+        settings[name] = read_value(text)
     return settings
+
+
+def read_value(text: str) -> Any:
+    """JSON, or else a plain word."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:

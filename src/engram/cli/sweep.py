@@ -1,0 +1,114 @@
+"""engram sweep: an experiment with some fields at several values."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from engram.cli.output import answer, console, near, say, tell, watched
+from engram.errors import EngramError
+
+Several = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
+
+
+def sweep(
+    name: str,
+    *,
+    settings: Several = (),
+    zipped: Annotated[bool, Parameter(name="--zip")] = False,
+    scale: str = "quick",
+    seeds: str = "1",
+    metric: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    dry_run: bool = False,
+    engine: str = "local",
+    device: str = "auto",
+    path: str = "auto",
+    json: bool = False,
+) -> None:
+    """Run an experiment, or your own file, with fields at several values: one table and one figure.
+
+    Finished runs are reused, and unfinished ones go on: after a stop give the same command again.
+
+    Parameters
+    ----------
+    name
+        As in `engram list`, or your own file (./file.py).
+    settings
+        Fields with their values, as in --set model.d=16,32,64 --set task.K=1,3,5. Every combination is run.
+    zipped
+        Pair the values by their place: the first of each field, then the second of each.
+    scale
+        smoke (seconds), quick (minutes) or paper (the published sizes).
+    seeds
+        How many for each setting, from 0 on (8), or which (10000-10007).
+    metric
+        Columns to compare, each as its mean over the last tenth of the steps; by default the accuracy and the loss.
+    dry_run
+        Say what would be run and about how long it would take; run nothing.
+    engine
+        Where the runs are computed: local.
+    device
+        auto, cpu, cuda or mps.
+    path
+        How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
+    json
+        Print one JSON object instead of a table.
+    """
+    from engram.claims.seeds import read_seeds
+    from engram.sweeps.cells import read_axes
+    from engram.sweeps.sweep import plan_sweep, run_sweep
+
+    if engine != "local":
+        raise EngramError(f"--engine: unknown {engine!r}; this version has only the engine local")
+    planned = plan_sweep(name, read_axes(settings), scale, read_seeds(seeds), zipped)
+    seconds = planned.seconds(path)
+    if dry_run:
+        answer(planned.to_json() | {"seconds": seconds and round(seconds, 3)}) if json else tell(
+            *_plan(planned, seconds)
+        )
+        return
+    say(*_plan(planned, seconds))
+    swept = run_sweep(planned, metric, device, watched(f"sweep of {name}, {scale} scale", device), path)
+    if json:
+        answer(swept.to_json())
+        return
+    _print(swept.rows, swept.metrics)
+    tell("", *(f"figure  {near(path)}" for path in swept.figures if path.suffix == ".png"))
+
+
+def _plan(planned: Any, seconds: float | None) -> list[str]:
+    """9 settings × 3 seeds = 27 runs: 3 finished, 24 left, about 4 min"""
+    from engram.show.progress import clock
+
+    runs, todo = len(planned.specs), len(planned.left)
+    how_long = "" if not todo else f", about {clock(seconds)}" if seconds is not None else ", how long is not known"
+    told = f"{_many(len(planned.cells), 'setting')} × {_many(len(planned.seeds), 'seed')} = {_many(runs, 'run')}"
+    return [
+        *(f"  {cell.words}" for cell in planned.cells),
+        f"{told}: {runs - todo} finished, {todo} left{how_long}",
+    ]
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
+def _print(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> None:
+    from engram.show.tables import number, print_rows
+
+    def told(found: dict[str, Any]) -> str:
+        interval = "" if found["low"] is None else f" ({number(found['low'])} … {number(found['high'])})"
+        return "–" if found["mean"] is None else f"{number(found['mean'])}{interval}"
+
+    fields = list(dict.fromkeys(name for row in rows for name in row["settings"]))
+    labels = len({row["label"] for row in rows}) > 1
+    table = [
+        ({"label": row["label"]} if labels else {})
+        | {name: str(row["settings"].get(name, "–")) for name in fields}
+        | {name: told(row["metrics"][name]) for name in metrics}
+        | {"seeds": row["n"]}
+        for row in rows
+    ]
+    print_rows(console(), table)
+    for row in rows:
+        tell(*(f"failed  {why}" for why in row["failed"].values()))

@@ -1,0 +1,202 @@
+"""A sweep from its plan to one table and one figure. Finished runs are reused: the same command goes on."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from engram.api import Watch, attempt_specs, labelled_specs, save_figures, seed_list, short_hash, unwatched
+from engram.claims.experiment import Labelled, Scale, known_scale
+from engram.claims.intervals import Student
+from engram.engines import Failed, Outcome
+from engram.engines.local import cores
+from engram.engines.purposes import purposes_of
+from engram.errors import EngramError, did_you_mean, explain_crash
+from engram.experiments import find
+from engram.records import Record
+from engram.records.about import label_in_words
+from engram.records.faces import HEADLINES
+from engram.records.files import home
+from engram.specs import Spec
+from engram.specs.encode import encode
+from engram.specs.settings import with_settings
+from engram.specs.spec import run_id
+from engram.sweeps.cells import Axes, Cell, Point, merged, points
+from engram.sweeps.cost import left, seconds_left
+from engram.values import Value
+
+MOST_METRICS = 2  # in the table and the figure, unless others are named
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a sweep would run; nothing has run yet."""
+
+    name: str
+    scale: Scale
+    axes: Axes
+    seeds: list[int]
+    cells: list[Cell]
+    zipped: bool = False
+
+    @property
+    def fields(self) -> list[str]:
+        """Those that take several values: the axes of the figure."""
+        return [name for name, values in self.axes.items() if len(values) > 1]
+
+    @cached_property
+    def specs(self) -> list[Spec]:
+        return [spec for cell in self.cells for spec in cell.specs]
+
+    @cached_property
+    def left(self) -> list[Spec]:
+        """What is not finished in the home of runs."""
+        return left(self.specs, home())
+
+    def seconds(self, path: str = "auto") -> float | None:
+        """About what is left on the cores of this machine, by the time of a few steps; None where this is not known."""
+        groups = [[spec for spec in cell.specs if spec in self.left] for cell in self.cells]
+        on_one = seconds_left(groups, path)
+        return None if on_one is None else on_one / max(1, min(cores(), len(self.left)))
+
+    def to_json(self) -> dict[str, Any]:
+        cells = [{"label": label_in_words(c.label), "settings": c.at, "runs": _ids(c)} for c in self.cells]
+        runs = {"runs": len(self.specs), "left": len(self.left)}
+        return {"sweep": self.name, "scale": self.scale, "seeds": self.seeds, **runs, "cells": cells}
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep has found: a row for each setting, with the mean over seeds and its 95 % interval."""
+
+    planned: Planned
+    seconds: float
+    records: list[Record]
+    rows: list[dict[str, Any]]
+    metrics: list[str]
+    figures: list[Path]
+
+    def to_json(self) -> dict[str, Any]:
+        about = {"sweep": self.planned.name, "scale": self.planned.scale, "seconds": round(self.seconds, 1)}
+        return about | {"metrics": self.metrics, "rows": self.rows, "figures": [str(path) for path in self.figures]}
+
+    def __repr__(self) -> str:
+        return f"<sweep of {self.planned.name}: {len(self.rows)} settings, {len(self.records)} runs>"
+
+
+def plan_sweep(
+    what: str | Spec, axes: Axes, scale: str = "quick", seeds: int | Sequence[int] = 1, zipped: bool = False
+) -> Planned:
+    """The runs of an experiment, a user's file or a Spec at every combination of values, or of pairs (zipped)."""
+    if not axes:
+        raise EngramError("sweep: name at least one field with its values, as in --set task.K=1,3,5")
+    size, seeds, axes = known_scale(scale), seed_list(seeds), {name: _plain(values) for name, values in axes.items()}
+    at = points(axes, zipped)
+    cells = [Cell(label, point, tuple(specs)) for point in at for label, specs in _at(what, point, size, seeds).items()]
+    name = find(what).name if isinstance(what, str) else what.title
+    return Planned(name, size, axes, seeds, merged(cells), zipped)
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    """Objects such as SGD(lr=0.1) as a record stores them; everything else as it is."""
+    return [encode(value) if isinstance(value, Value) else value for value in values]
+
+
+def _at(what: str | Spec, point: Point, scale: Scale, seeds: list[int]) -> Labelled:
+    if isinstance(what, str):
+        return labelled_specs(find(what), scale, seeds, point)
+    return {None: [with_settings(what, point | {"seed": seed}) for seed in seeds]}
+
+
+def sweep(
+    what: str | Spec,
+    axes: Axes,
+    scale: str = "quick",
+    seeds: int | Sequence[int] = 1,
+    zipped: bool = False,
+    metrics: Sequence[str] = (),
+    device: str = "auto",
+    watch: Watch = unwatched,
+    path: str = "auto",
+) -> Swept:
+    """Run an experiment, a user's file or a Spec with fields at several values; one table and one figure come of it.
+
+    what        as in `engram list`, a path such as ./mine.py, or a Spec
+    axes        the values of each field, as in {"model.d": [16, 32, 64], "task.K": [1, 3, 5]}
+    seeds       how many, from 0 on, or which
+    zipped      pair the values by their place instead of combining each with each
+    metrics     columns to compare, each as its mean over the last tenth of the steps; by default accuracy and loss
+    """
+    return run_sweep(plan_sweep(what, axes, scale, seeds, zipped), metrics, device, watch, path)
+
+
+def run_sweep(
+    planned: Planned, metrics: Sequence[str] = (), device: str = "auto", watch: Watch = unwatched, path: str = "auto"
+) -> Swept:
+    """What was planned, as far as it is not finished."""
+    from engram.show.sweeps import sweep_figure
+
+    began = time.monotonic()
+    purposes: dict[str, Any] = {}
+    for cell in planned.cells:
+        purposes |= purposes_of(planned.name, planned.scale, {cell.label: list(cell.specs)}, cell.at)
+    outcome = attempt_specs(planned.specs, device, watch, path, purposes)
+    finished = [record for record in outcome.records if record.finished]
+    if not finished:
+        raise Failed(outcome)
+    chosen = choose_metrics(finished, metrics)
+    rows = [_row(cell, finished, _failures(outcome), chosen) for cell in planned.cells]
+    about = f"{planned.name}, {planned.scale} scale, {len(planned.seeds)} seed{'s' * (len(planned.seeds) > 1)}"
+    figure = sweep_figure(rows, planned.fields, chosen, about, zipped=planned.zipped)
+    named = f"sweep-{planned.name}-{planned.scale}-{short_hash([planned.axes, planned.seeds, chosen, planned.zipped])}"
+    figures = save_figures({named: figure})
+    return Swept(planned, time.monotonic() - began, finished, rows, chosen, figures)
+
+
+def choose_metrics(records: Sequence[Record], wanted: Sequence[str]) -> list[str]:
+    """The columns that were named, which every run must have; else those that say most."""
+    known = [name for name in records[0].columns if all(name in record.columns for record in records)]
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        hint = did_you_mean(unknown[0], known)
+        raise EngramError(f"--metric: not all runs have measured {unknown[0]!r}; {hint}allowed: {', '.join(known)}")
+    best = [name for name in HEADLINES if name in known] or [name for name in known if name != "step"]
+    return list(wanted) or best[:MOST_METRICS]
+
+
+def _failures(outcome: Outcome) -> dict[str, str]:
+    """What went wrong, by run: just now, or when it was run before."""
+    before = {r.id: f"run {r.id}: {(r.ended or {})['end']}" for r in outcome.records if not r.finished}
+    return before | {id: explain_crash(error) for id, error in outcome.failed.items()}
+
+
+def _row(cell: Cell, finished: Sequence[Record], failures: dict[str, str], metrics: Sequence[str]) -> dict[str, Any]:
+    """Runs that diverged are named, and are no part of the means."""
+    ids = _ids(cell)
+    records = [record for record in finished if record.id in ids]
+    about = {"label": label_in_words(cell.label), "settings": cell.at, "n": len(records), "runs": ids}
+    failed = {id: why for id, why in failures.items() if id in ids}
+    return about | {"metrics": {name: _over_seeds(records, name) for name in metrics}, "failed": failed}
+
+
+def _over_seeds(records: Sequence[Record], name: str) -> dict[str, Any]:
+    """What each seed ended at, the mean, and its 95 % interval, where there is one."""
+    values = [ended_at(record, name) for record in records]
+    if not values:
+        return {"values": [], "mean": None, "low": None, "high": None}
+    estimate = Student(tuple(values))
+    low, high = (edge if isfinite(edge) else None for edge in estimate.interval)
+    return {"values": values, "mean": estimate.measured, "low": low, "high": high}
+
+
+def ended_at(record: Record, name: str) -> float:
+    """The mean of what was measured in the last tenth of the steps: single batches are noisy."""
+    steps, values = record.curve(name)
+    return float(values[steps >= 0.9 * steps[-1]].mean())
+
+
+def _ids(cell: Cell) -> list[str]:
+    return [run_id(spec) for spec in cell.specs]

@@ -1,0 +1,147 @@
+"""Sweeps: each setting is a group of its own, whatever is combined, paired, shared or left out."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import engram
+from engram.cli.main import main
+from engram.errors import EngramError
+from engram.learning import SGD
+from engram.records import Record
+from engram.records.shelf import all_records
+from engram.runner.execute import execute
+from engram.specs import Train
+from engram.specs.spec import run_id
+from engram.sweeps import Planned, plan_sweep, sweep
+from engram.sweeps.cells import points, read_axes
+from engram.sweeps.cost import seconds_left, seconds_of
+from engram.sweeps.sweep import run_sweep
+
+
+def test_words_become_axes_and_commas_within_brackets_stay() -> None:
+    words = ["model.d=16,32", 'plan.trained=["E","U"],["U"]', "plan.loss=all", 'task.x={"a": [1, 2]},"b,c"']
+    assert read_axes(words) == {
+        "model.d": [16, 32],
+        "plan.trained": [["E", "U"], ["U"]],
+        "plan.loss": ["all"],
+        "task.x": [{"a": [1, 2]}, "b,c"],
+    }
+
+
+def test_a_grid_has_every_combination_and_a_zip_the_pairs() -> None:
+    axes = {"a": [1, 2], "b": ["x", "y"], "c": [0]}
+    assert [tuple(point.values()) for point in points(axes)] == [(1, "x", 0), (1, "y", 0), (2, "x", 0), (2, "y", 0)]
+    assert [tuple(point.values()) for point in points(axes, zipped=True)] == [(1, "x", 0), (2, "y", 0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["task.K"], "write FIELD=VALUE,VALUE"),
+        (["task.K="], "write FIELD=VALUE,VALUE"),
+        (["task.K=1,,3"], "a value is missing"),
+        (["task.K=1,3,1"], "1 is given twice"),
+        (["task.K=1", "task.K=3"], "named twice"),
+        (["task.N=1,3"], "no such field"),
+        (["task.K=1,2,3", "model.d=8,16"], "equally many values"),
+        ([], "at least one field"),
+    ],
+)
+def test_odd_sweeps_are_refused_before_anything_runs(words: list[str], why: str) -> None:
+    with pytest.raises(EngramError, match=why):
+        plan_sweep("birth.joint", read_axes(words), "smoke", zipped=len(words) == 2)
+
+
+def test_labels_that_the_swept_field_tells_apart_become_one() -> None:
+    """birth.fig3 differs in what is frozen; set to one value, its five labels are the same runs."""
+    planned = plan_sweep("birth.fig3", {"plan.frozen_until": [{}, {"W_K1": 3}]}, "smoke", 2)
+    assert [cell.words for cell in planned.cells] == ["joint · frozen_until={}", "joint · frozen_until={'W_K1': 3}"]
+
+
+def ran(planned: Planned, home: Path) -> Planned:
+    """All its runs, in this process: starting others takes longer than they do."""
+    for spec in planned.specs:
+        with suppress(EngramError):
+            execute(spec, home)
+    return planned
+
+
+def test_each_setting_has_a_mean_by_itself_and_what_diverged_is_named(tiny: Callable[..., Train], home: Path) -> None:
+    spec = tiny(steps=20)
+    planned = ran(plan_sweep(spec, {"plan.optimiser": [SGD(lr=0.01), SGD(lr=1e38)], "model.d": [8, 64]}, seeds=2), home)
+    swept = run_sweep(planned, ["loss"])
+    calm, wild = [row for row in swept.rows if row["n"]], [row for row in swept.rows if not row["n"]]
+    assert [row["settings"]["model.d"] for row in calm] == [row["settings"]["model.d"] for row in wild] == [8, 64]
+    for row in calm:
+        records = [Record(home / id) for id in row["runs"]]
+        assert {r.train.model.d for r in records} == {row["settings"]["model.d"]}  # type: ignore[attr-defined]
+        assert [r.spec.seed for r in records] == [0, 1]
+        ends = [np.mean([x["loss"] for x in r.rows if x["step"] >= 18]) for r in records]
+        assert row["metrics"]["loss"]["mean"] == pytest.approx(np.mean(ends))
+    assert all("not finite" in why for row in wild for why in row["failed"].values())
+    assert all(row["metrics"]["loss"]["mean"] is None for row in wild)
+    assert repr(swept) == f"<sweep of {spec.title}: 4 settings, 4 runs>"
+
+
+def test_the_figure_has_the_swept_fields_as_axes(tiny: Callable[..., Train], home: Path) -> None:
+    axes = {"model.d": [8, 64], "plan.optimiser.lr": [0.1, 0.2]}
+    swept = run_sweep(ran(plan_sweep(tiny(steps=4), axes, seeds=2), home), ["loss"])
+    drawn = json.loads(next(path for path in swept.figures if path.suffix == ".json").read_text())
+    (panel,) = drawn["panels"]
+    assert panel["x"] == "model.d"
+    lines = {line["label"]: line for line in panel["lines"] if str(line["label"]).startswith("plan")}
+    assert list(lines) == ["plan.optimiser.lr = 0.1", "plan.optimiser.lr = 0.2"]
+    means = [row["metrics"]["loss"]["mean"] for row in swept.rows if row["settings"]["plan.optimiser.lr"] == 0.2]
+    assert lines["plan.optimiser.lr = 0.2"]["y"] == pytest.approx(means, abs=1e-3)
+
+
+def test_a_sweep_goes_on_where_it_was_stopped_and_runs_nothing_twice(tiny: Callable[..., Train], home: Path) -> None:
+    spec = tiny(steps=4)
+    (first,) = sweep(spec, {"model.d": [8]}, seeds=1).records
+    planned = plan_sweep(spec, {"model.d": [8, 16]}, seeds=2)
+    assert [run_id(one) for one in planned.left] == [run_id(one) for one in planned.specs if run_id(one) != first.id]
+    ran(planned, home)
+    assert len(all_records(home)) == 4
+    assert plan_sweep(spec, {"model.d": [8, 16]}, seeds=2).left == []
+
+
+def test_what_is_left_is_estimated_from_a_few_steps(tiny: Callable[..., Train]) -> None:
+    spec, longer = tiny(steps=10), tiny(steps=10_000)
+    assert seconds_left([[], []], "auto") == 0
+    assert 0 < seconds_of(spec) < seconds_of(longer)
+    each = seconds_left([[longer, longer]], "auto")
+    assert each is not None
+    assert each > seconds_of(longer, "auto") / 3
+
+
+def said(capsys: Any, *words: str) -> dict[str, Any]:
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--json"])
+    assert stop.value.code == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_command_plans_runs_and_tells_the_same(home: Path, capsys: Any) -> None:
+    words = ["sweep", "birth.joint", "--set", "task.K=1,3", "--set", "model.d=8,16", "--zip", "--scale", "smoke"]
+    planned = said(capsys, *words, "--dry-run")
+    assert [cell["settings"] for cell in planned["cells"]] == [
+        {"task.K": 1, "model.d": 8},
+        {"task.K": 3, "model.d": 16},
+    ]
+    assert (planned["runs"], planned["left"]) == (2, 2)
+    assert planned["seconds"] > 0
+    assert all_records(home) == []
+    ran(plan_sweep("birth.joint", {"task.K": [1, 3], "model.d": [8, 16]}, "smoke", zipped=True), home)
+    swept = said(capsys, *words)
+    assert [row["runs"] for row in swept["rows"]] == [cell["runs"] for cell in planned["cells"]]
+    assert all(Path(path).exists() for path in swept["figures"])
+
+
+def test_python_has_it_too() -> None:
+    assert engram.sweep is sweep

@@ -79,7 +79,7 @@ NO_TOKENS: list[tuple[Any, str]] = [
     (np.ones(3), "whole numbers is needed; got array"),
     (torch.ones(30, 4), "whole numbers is needed; got tensor"),
     ([True, False], "whole numbers"),
-    ("to be", "got 'to be'; a letter's id is its place in task.table.alphabet$"),
+    ("to be", "text: this model has no task that could read it; give token ids$"),
     (["t", "o"], "whole numbers"),
     ([[1, 2], [3]], r"got \[\[1, 2\], \[3\]\]$"),
     ([[[1]]], "whole numbers"),

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from engram.learning import SGD, Adam, FullBatch, Plan, Stage
     from engram.memory import Hopfield, Linear
     from engram.memory.stored import Labels, Stored
-    from engram.models import Simplified, Transformer
+    from engram.models import Layer, Model, Network, Simplified, Trace, Transformer, network_of
+    from engram.probes.causal import patch
     from engram.probes.probe import Look, Probe
     from engram.records import Record
     from engram.specs import Check, Search, Train
@@ -45,7 +46,8 @@ _HOME = {
     "engram.learning": ("SGD", "Adam", "FullBatch", "Plan", "Stage"),
     "engram.memory": ("Hopfield", "Linear"),
     "engram.memory.stored": ("Labels", "Stored"),
-    "engram.models": ("Simplified", "Transformer"),
+    "engram.models": ("Layer", "Model", "Network", "Simplified", "Trace", "Transformer", "network_of"),
+    "engram.probes.causal": ("patch",),
     "engram.probes.probe": ("Look", "Probe"),
     "engram.claims": ("Claim", "Measure"),
     "engram.records": ("Record",),
@@ -67,3 +69,8 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(module), name)
     raise AttributeError(f"module 'engram' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Everything public, for completion."""
+    return sorted({*globals(), *__all__})

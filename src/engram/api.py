@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 from zlib import crc32
 
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
@@ -33,7 +33,7 @@ from engram.runner.recheck import recheck as recomputed
 from engram.signals import keeping
 from engram.specs import Spec, Train
 from engram.specs.encode import digest_of
-from engram.specs.settings import all_with_settings, tells_apart
+from engram.specs.settings import all_with_settings, tells_apart, with_settings
 from engram.specs.spec import run_id
 
 Watch = Callable[[Sequence[Spec], Purposes], AbstractContextManager[OnRow]]
@@ -79,24 +79,50 @@ def load_own(name: str) -> Record:
     return Record(named_own(name, home()))
 
 
+@overload
+def run(what: str, *args: Any, **more: Any) -> Result: ...
+@overload
+def run(what: Spec, *args: Any, **more: Any) -> Record: ...
+@overload
+def run(what: Sequence[Spec], *args: Any, **more: Any) -> list[Record]: ...
 def run(
-    name: str,
+    what: str | Spec | Sequence[Spec],
     scale: str = "quick",
     seeds: int | Iterable[int] = 1,
     settings: dict[str, Any] | None = None,
     device: str = "auto",
     watch: Watch = unwatched,
     path: str = "auto",
-) -> Result:
-    """Run an experiment, or a user's file; finished records are reused, unfinished ones resumed.
+) -> Result | Record | list[Record]:
+    """Run an experiment, a user's file, or Specs; finished records are reused, unfinished ones resumed.
 
-    name        as in `engram list`, or a path such as ./mine.py
+    what        as in `engram list`, or a path such as ./mine.py: the Result has claims, records and figures. A Spec
+                gives its Record, a list of Specs a list of Records; they say themselves what is run
     scale       smoke, quick or paper
     seeds       how many, from 0 on, or which
     settings    fields to override, as in {"task.K": 3}
     device      auto, cpu, cuda or mps
     path        how gradients are computed: auto, fast or reference
     """
+    if isinstance(what, str):
+        return run_experiment(what, scale, seeds, settings, device, watch, path)
+    specs = [what] if isinstance(what, Spec) else what
+    if not (isinstance(specs, Sequence) and specs and all(isinstance(spec, Spec) for spec in specs)):
+        raise EngramError(f"run: give an experiment's name, a Spec or a list of Specs; got {what!r:.60}")
+    records = run_specs([with_settings(spec, settings or {}) for spec in specs], device, watch, path)
+    return records[0] if isinstance(what, Spec) else records
+
+
+def run_experiment(
+    name: str,
+    scale: str,
+    seeds: int | Iterable[int],
+    settings: dict[str, Any] | None,
+    device: str,
+    watch: Watch,
+    path: str,
+) -> Result:
+    """Its runs, its claims and its figure."""
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size, seeds = known_scale(scale), seed_list(seeds)
     labelled = labelled_specs(experiment, size, seeds, settings)

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from engram.claims.intervals import BetaBinomial, Binomial, Estimate, Interval, Student, Values, Worst
+from engram.display import Displayed
 
 Verdict = Literal["agrees", "disagrees", "inconclusive"]
 
@@ -160,7 +161,7 @@ def _floats(values: Values) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Displayed):
     """A sentence, its source, and the measures that must all lie in their bands."""
 
     id: str

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from engram.display import Displayed
 from engram.errors import EngramError
 from engram.memory.truncation import Factors
 
@@ -30,8 +31,8 @@ class Labels:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Stored:
+@dataclass(frozen=True, repr=False)
+class Stored(Displayed):
     """value_j · W key_i for all i and j: one memory of a model, from `model.memories(weights, task, seed)`.
 
     asking    the side that asks: the rows of `scores` belong to it, the columns to the other side
@@ -52,6 +53,11 @@ class Stored:
     among: Int[Tensor, " some"] | None = None
     parts: Mapping[str, Int[Tensor, " part"]] = field(default_factory=dict)
     read: Callable[[Tensor], Tensor] | None = None
+
+    def __repr__(self) -> str:
+        asked, answers = self.scores().shape
+        told = f", recall {self.recall():.3f}" if self.right is not None else ""
+        return f"<memory {self.name}: {asked} questions, {answers} answers{told}>"
 
     def scores(self) -> Float[Tensor, "asked answers"]:
         """value_j · W key_i; one row for each question, one column for each answer."""

@@ -1,7 +1,7 @@
 """What a forward pass returns, and a model together with its weights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,8 +10,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from engram.display import Displayed
 from engram.embeddings import Law, directions
 from engram.errors import EngramError
+from engram.memory.stored import Stored
+from engram.tasks.batch import Task
+from engram.tasks.text import encode
 
 Weights = dict[str, Tensor]
 Head = tuple[int, int]  # layer and head, both counted from 1
@@ -19,8 +23,8 @@ Tokens = Tensor | np.ndarray | Sequence[object]  # of one sequence (T), or of a 
 WHOLE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
-@dataclass(frozen=True)
-class Trace:
+@dataclass(frozen=True, repr=False)
+class Trace(Displayed):
     """Every named intermediate of a forward pass.
 
     B sequences, T positions, width d, N tokens, H heads (each layer has its own number); axis `k` runs over keys, the
@@ -33,6 +37,10 @@ class Trace:
     attention: tuple[Float[Tensor, "B _H T k"], ...]  # of each layer
     x: Float[Tensor, "B T d"]  # the final residual stream: the sum of everything in `written`
     logits: Float[Tensor, "B T N"]
+
+    def __repr__(self) -> str:
+        B, T, N = self.logits.shape
+        return f"<Trace of {B}×{T} tokens among {N}: {', '.join(self.written)[:60]}; {len(self.attention)} layers>"
 
     @property
     def attention1(self) -> Float[Tensor, "B T k"]:
@@ -71,25 +79,61 @@ def draw_weights(scale: str, shapes: dict[str, tuple[int, int]], seed: int) -> W
     return {name: directions(laws[name], *shape, seed, name) for name, shape in shapes.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """An architecture with weights: call it on a sequence (T) or a batch (B×T) of token ids to get a Trace.
 
-    Further arguments of the forward pass are given by name: model(tokens, blocked={(1, 1): edges}) of a Transformer.
+    A model of a record knows its task, and reads text too: model("hello"). Further arguments of the forward pass are
+    given by name: model(tokens, blocked={(1, 1): edges}) of a Transformer.
     """
 
     architecture: Architecture
     weights: Weights
+    task: Task | None = None
+    seed: int = 0
+
+    def __repr__(self) -> str:
+        size = sum(tensor.numel() for tensor in self.weights.values())
+        return f"<{type(self.architecture).__name__} with {', '.join(self.weights)[:60]}: {size:,} numbers>"
 
     @torch.no_grad()
-    def __call__(self, tokens: Tokens, **more: Any) -> Any:  # what forward returns
-        z, forward = token_ids(tokens, *self._limits()), self.architecture.forward
+    def __call__(self, tokens: Tokens | str, **more: Any) -> Any:  # what forward returns
+        ids = self.encode(tokens) if isinstance(tokens, str) else tokens
+        z, forward = token_ids(ids, *self._limits()), self.architecture.forward
         taken = list(signature(forward).parameters)[2:]
         for name in more:
             if name not in taken:
                 known = f"allowed: {', '.join(taken)}" if taken else "it takes only tokens"
                 raise EngramError(f"{name}: unknown to {type(self.architecture).__name__}; {known}")
         return forward(self.weights, z, **more)
+
+    def encode(self, text: str) -> Int[np.ndarray, " t"]:
+        """A text as token ids."""
+        if self.task is None:
+            raise EngramError("text: this model has no task that could read it; give token ids")
+        return encode(self.task, text, self.seed)
+
+    def without(self, name: str) -> "Model":
+        """The same model with one matrix set to zero."""
+        if name not in self.weights:
+            raise EngramError(f"{name}: no such matrix; allowed: {', '.join(self.weights)}")
+        return replace(self, weights=self.weights | {name: torch.zeros_like(self.weights[name])})
+
+    def ablate(self, layer: int, head: int) -> "Model":
+        """The same model with a head that writes nothing; layers and heads count from 1."""
+        own: Any = self.architecture
+        known = tuple(own.heads()) if callable(getattr(own, "heads", None)) else ()
+        if (layer, head) not in known:
+            there = f"this model has {', '.join(map(str, known))}" if known else "this model has no heads to ablate"
+            raise EngramError(f"layer {layer}, head {head}: no such head; {there}")
+        return replace(self, weights=own.without(self.weights, (layer, head)))
+
+    @property
+    def memories(self) -> dict[str, Stored]:
+        """The memories that its matrices are, by name; none where the model does not know its task."""
+        own: Any = getattr(self.architecture, "memories", None)
+        found = own(self.weights, self.task, self.seed) if own and self.task is not None else ()
+        return {stored.name: stored for stored in found}
 
     def _limits(self) -> tuple[int, int | None]:
         """Number of tokens, and largest length if there are positions; a model without E has its own `limits`."""

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from engram.errors import EngramError
-from engram.models import Head, Network
+from engram.models import Head, Model, Network, network_of
 from engram.models.network import PARTS, Part, Watch
 from engram.models.trace import Tokens
 from engram.models.transformer import Blocked
@@ -116,6 +116,27 @@ def patched(kept: Kept, heads: Collection[Head] | None = None, positions: Sequen
         return torch.where(_chosen(part, layer, tensor, heads, positions), kept[part, layer], tensor)
 
     return watch
+
+
+def patch(
+    into: Model | Network,
+    tokens: Tokens,
+    places: Iterable[Place],
+    source: Model | Network | None = None,
+    source_tokens: Tokens | None = None,
+    heads: Collection[Head] | None = None,
+    positions: Sequence[int] | None = None,
+) -> Float[Tensor, "B T n"]:
+    """The logits of a model on some tokens, with parts of another run in the place of its own.
+
+    places      as in [("head", 1), ("resid", 2)]: the parts that engram.models.network lists, with their layer
+    source      the model of the other run; this one by default
+    source_tokens   what the other run reads; the same tokens by default
+    heads, positions    only these
+    """
+    network, other = (one if isinstance(one, Network) else network_of(one) for one in (into, source or into))
+    kept = keep(other, tokens if source_tokens is None else source_tokens, places)
+    return network.stream(tokens, patched(kept, heads, positions))
 
 
 def _chosen(

@@ -3,11 +3,16 @@
 Code that a record carries runs only to build its Spec, and only if this user trusts it (engram.records.trust).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any, TypeVar
 
+import numpy as np
+from jaxtyping import Int
+
+from engram.display import Displayed
 from engram.errors import EngramError
 from engram.memory.stored import Stored
 from engram.models import Model, Weights
@@ -20,19 +25,23 @@ from engram.records.trust import refuse_untrusted
 from engram.records.weights import initial_weights, model_at
 from engram.specs.encode import decode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
+from engram.tasks import text as text_of
 from engram.tasks.corpus import as_a_record_says
 from engram.values import Value, class_named
 
 Kind = TypeVar("Kind", Train, Check, Search)
 
 
-@dataclass(frozen=True)
-class Record(Kept):
+@dataclass(frozen=True, repr=False)
+class Record(Kept, Displayed):
     """What is kept of a Spec that ran: a folder named by `id`, with `spec`, `rows`, `env` and stored weights.
 
     rows    one dict of numbers for each step of a training, each vote of a Search, or each row of a Check
     env     versions, device and threads of each sitting
     """
+
+    def __repr__(self) -> str:
+        return f"<Record {self.id}>"
 
     @classmethod
     def of(cls, kept: Kept) -> "Record":
@@ -114,6 +123,27 @@ class Record(Kept):
             raise EngramError(f"record {self.id} has no weights{where}; stored steps: {steps}")
         at = steps[-1] if step is None else step
         return model_at(spec, at, initial_weights(spec), self.snapshot(at))
+
+    def encode(self, text: str) -> Int[np.ndarray, " t"]:
+        """A text as token ids of this run's task."""
+        return text_of.encode(self.train.task, text, self.train.seed)
+
+    def decode(self, tokens: Sequence[int] | np.ndarray) -> str:
+        """Token ids as text."""
+        return text_of.decode(self.train.task, tokens, self.train.seed)
+
+    def frame(self) -> Any:
+        """All rows by column: a pandas DataFrame where pandas is installed, else a dict of arrays.
+
+        Columns that were not measured at a step are NaN there.
+        """
+        found = {"step": np.arange(len(self.table))} | {
+            name: self.column(name) for name in self.columns if name != "step"
+        }
+        try:
+            return import_module("pandas").DataFrame(found)
+        except ImportError:
+            return found
 
     def memories(self, step: int | None = None) -> list[Stored]:
         """The memories of the model at a stored step (the last one by default)."""

@@ -10,7 +10,7 @@ from engram.specs.spec import Train
 def model_at(spec: Train, step: int, initial: Weights, stored: Weights) -> Model:
     """The model with the trained weights of a step."""
     w = initial | {name: tensor.to(initial[name].dtype) for name, tensor in stored.items()}
-    return Model(spec.model, silenced(spec.model, w, spec.silent(step)))
+    return Model(spec.model, silenced(spec.model, w, spec.silent(step)), spec.task, spec.seed)
 
 
 def initial_weights(spec: Train) -> Weights:

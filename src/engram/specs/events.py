@@ -90,6 +90,8 @@ class Event(Value):
 
 
 class OfMatrix(Event):
+    """An intervention on one matrix; derive your own from it."""
+
     matrix: Annotated[str, Ask("matrix", lambda spec: Offer(choices=spec.plan.trained))]
 
     def refuse(self, now: "Train", silent: frozenset[Head]) -> None:
@@ -192,6 +194,8 @@ def _heads(spec: "Train", layer: int) -> Offer:
 
 
 class OfHead(Event):
+    """An intervention on one head; derive your own from it."""
+
     layer: Annotated[int, Field(ge=1), Ask("layer", _layers)]
     head: Annotated[int, Field(ge=1), Ask("head", _heads, "layer")] = 1
 

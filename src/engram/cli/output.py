@@ -57,11 +57,12 @@ WholeNumber = Annotated[int, Parameter(converter=_whole)]
 def watched(what: str, device: str) -> Any:
     """The terminal view, headed by what runs where."""
     from engram.engines.local import choose_device, cores
+    from engram.engines.purposes import NO_PURPOSES
     from engram.show.terminal import View
 
     chosen, why = choose_device(device)
 
-    def watch(specs: Any, purposes: Any) -> Any:
+    def watch(specs: Any, purposes: Any = NO_PURPOSES) -> Any:
         runs = f"{len(specs)} run{'s' * (len(specs) > 1)}"
         say(f"{what}, {runs} · device {chosen} ({why}) · {cores()} cores")
         return View(specs, names={id: purpose.words for id, purpose in purposes.items()})

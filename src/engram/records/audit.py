@@ -13,11 +13,13 @@ from engram.records.record import Record
 from engram.records.sealed import Damaged, unseal
 from engram.records.state import State, digest_of_lines
 from engram.specs.encode import code_digest, encode
+from engram.tasks.counts import Counts, NoTable
 
-IN_FOLDERS = {"snapshots": r"\d{6,}\.safetensors", "states": r"\d{6,}\.safetensors", "code": r".+\.py"}
+WEIGHTS = r"\d{6,}\.safetensors"
+IN_FOLDERS = {"snapshots": WEIGHTS, "states": WEIGHTS, "code": r".+\.py", "texts": r"[0-9a-f]{64}\.json"}
 PART = re.compile(r"\..+\.part")  # what a kill left behind while a file was being replaced
 IN_ENV = r"sittings|timing\.jsonl|digest"
-IN_DIGEST = r"end|spec\.json|rows\.jsonl|digest|snapshots/.+|code/.+"
+IN_DIGEST = r"end|spec\.json|rows\.jsonl|digest|snapshots/.+|code/.+|texts/.+"
 
 
 def refuse_damaged(record: Record) -> None:
@@ -27,6 +29,7 @@ def refuse_damaged(record: Record) -> None:
     _refuse_unknown(record.place, "env.json", record.env, IN_ENV)
     _ = record.ended  # compares Spec and rows with their digests
     _refuse_other_code(record)
+    _refuse_other_texts(record)
     _refuse_other_spec(record)
     kept = {name: State.read(record.place, name) for name in _kept(record.place)}  # before the rows: those may grow
     _refuse_other_rows(record, kept)
@@ -86,6 +89,18 @@ def _refuse_other_code(record: Record) -> None:
             same = False
         if not same:
             raise corrupt(record.place, f"{name} is not what spec.json names: it was changed")
+
+
+def _refuse_other_texts(record: Record) -> None:
+    """Every table of a text is what was sealed and can be read; one of which the digest does not speak is foreign."""
+    promised = [name for name in record.ended or {} if name.startswith("texts/")]
+    for name in dict.fromkeys([*promised, *record.texts]):
+        if record.ended is not None and name not in promised:
+            raise corrupt(record.place, f"{name} is not in digest.json")
+        try:
+            Counts.of_bytes(record.sealed(name))
+        except NoTable as error:
+            raise corrupt(record.place, f"{name}: {error}") from None
 
 
 def _refuse_other_spec(record: Record) -> None:

@@ -3,6 +3,7 @@
 Code that a record carries runs only to build its Spec, and only if this user trusts it (engram.records.trust).
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,10 +21,12 @@ from engram.records.trust import refuse_untrusted
 from engram.records.weights import initial_weights, model_at
 from engram.specs.encode import decode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
-from engram.tasks.corpus import as_a_record_says
+from engram.tasks.corpus import Tables, as_a_record_says
+from engram.tasks.counts import Counts, NoTable
 from engram.values import Value, class_named
 
 Kind = TypeVar("Kind", Train, Check, Search)
+SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Record(Kept):
         code = self.code  # read once: what is asked about is what runs
         refuse_untrusted(self.id, code)
         try:
-            with as_a_record_says():
+            with as_a_record_says(Tables(self._table)):
                 spec = decode(self.spec_json, code)
         except EngramError as error:
             raise EngramError(f"record {self.id}: spec.json: {error}") from None
@@ -65,6 +68,23 @@ class Record(Kept):
         if not isinstance(spec, Spec):
             raise corrupt(self.place, "spec.json does not hold a Spec")
         return spec
+
+    def _table(self, sha256: str) -> Counts | None:
+        """Letters and pairs of a text that the Spec names, if the record carries them; older ones do not."""
+        name = f"texts/{sha256}.json"
+        if not SHA256.fullmatch(sha256) or not (self.place / name).exists():
+            return None
+        try:
+            return Counts.of_bytes(self.sealed(name))
+        except NoTable as error:
+            raise corrupt(self.place, f"{name}: {error}") from None
+
+    def sealed(self, name: str) -> bytes:
+        """A file of the record; once the run has ended, only if it is what was sealed then."""
+        content = files.read(self.place, name)
+        if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
+            raise corrupt(self.place, f"{name} does not match the digest: it was changed or truncated")
+        return content
 
     @property
     def train(self) -> Train:
@@ -125,9 +145,7 @@ class Record(Kept):
         return self.tensors(f"snapshots/{step:06d}.safetensors")
 
     def tensors(self, name: str) -> Weights:
-        content = files.read(self.place, name)
-        if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
-            raise corrupt(self.place, f"{name} does not match the digest: it was changed or truncated")
+        content = self.sealed(name)
         try:
             return unseal(content)[0] if self.ended is None else load(content)
         except Damaged as damage:

@@ -44,6 +44,8 @@ def execute(
     record = Record(home / run_id(spec))
     if record.ended is not None:
         return _reused(record, on_row)
+    if record.texts and (record.folder / "spec.json").exists():
+        spec = record.spec  # the same one, and it needs no text but what the record carries
     chosen = _path(spec, record, device, path)
     with Writer(spec, home, environment(device, chosen)) as writer:
         if writer.sealed:  # another process finished it while this one was beginning

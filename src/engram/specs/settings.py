@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from engram.errors import EngramError, did_you_mean
 from engram.specs.encode import TAGS, decode, encode, user_code
+from engram.tasks.corpus import carried_by, carrying
 from engram.values import Value
 
 Described = TypeVar("Described", bound=Value)  # a Spec
@@ -84,7 +85,8 @@ def with_settings(spec: Described, settings: dict[str, Any]) -> Described:
     data = encode(spec)
     for path, value in settings.items():
         _set(data, path.split("."), value, path)
-    return decode(data, user_code(spec))
+    with carrying(carried_by(spec)):
+        return decode(data, user_code(spec))
 
 
 def setting(spec: Value, path: str) -> Offer | None:

@@ -24,21 +24,28 @@ IN_DIGEST = r"end|spec\.json|rows\.jsonl|digest|snapshots/.+|code/.+|texts/.+"
 
 def refuse_damaged(record: Record) -> None:
     """An error that names the first file which is not what was written, as far as that can be known."""
+    refuse_damaged_files(record)
+    _refuse_other_spec(record)
+    kept = {name: State.read(record.place, name) for name in _kept(record.place)}  # before the rows: those may grow
+    _refuse_other_rows(record, kept)
+    if record.ended is None:
+        _refuse_snapshots_of_others(record)
+    _refuse_other_times(record, kept.get(states.NAME))
+    if (record.place / files.LIVE).exists():
+        _unsealed(record.place, files.LIVE)
+
+
+def refuse_damaged_files(record: Record) -> None:
+    """The same, as far as it can be known without building the Spec: no code of the record runs."""
     _refuse_foreign(record.place)
     _refuse_changed_digest(record.place)
     _refuse_unknown(record.place, "env.json", record.env, IN_ENV)
     _ = record.ended  # compares Spec and rows with their digests
     _refuse_other_code(record)
     _refuse_other_texts(record)
-    _refuse_other_spec(record)
-    kept = {name: State.read(record.place, name) for name in _kept(record.place)}  # before the rows: those may grow
-    _refuse_other_rows(record, kept)
     _refuse_other_snapshots(record)
-    _refuse_other_times(record, kept.get(states.NAME))
     _refuse_unreadable_lines(record.place, "events.jsonl")
     _ = record.about  # refuses what cannot be read; it has no digest, since people change it
-    if (record.place / files.LIVE).exists():
-        _unsealed(record.place, files.LIVE)
 
 
 def _refuse_foreign(place: Place) -> None:
@@ -147,8 +154,6 @@ def _refuse_other_snapshots(record: Record) -> None:
         record.tensors(name)
         if record.ended is not None and name not in promised:
             raise corrupt(record.place, f"{name} is not in digest.json")
-    if record.ended is None:
-        _refuse_snapshots_of_others(record)
 
 
 def _refuse_snapshots_of_others(record: Record) -> None:

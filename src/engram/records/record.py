@@ -15,6 +15,7 @@ from engram.models import Model, Weights
 from engram.models.memories import memories_of
 from engram.records import files, stored_spec
 from engram.records.files import corrupt
+from engram.records.forward import computed_weights
 from engram.records.kept import Kept
 from engram.records.sealed import Damaged, load, unseal
 from engram.records.trust import refuse_untrusted
@@ -127,16 +128,23 @@ class Record(Kept):
         return known.revision
 
     def model(self, step: int | None = None) -> Model:
-        """The model at a stored step (the last one by default): call it on tokens to get a Trace."""
+        """The model at a step (the last stored one by default): call it on tokens to get a Trace.
+
+        The weights of a step that is not stored are computed from the last state before it, as the training did.
+        """
         spec, steps = self.train, self.snapshot_steps
-        if not steps or (step is not None and step not in steps):
-            where = "" if step is None else f" at step {step}"
-            raise EngramError(f"record {self.id} has no weights{where}; stored steps: {steps}")
+        if step is None and not steps:
+            last = len(self.table) - 1
+            raise EngramError(f"record {self.id} has no weights stored; model({last}) computes those of the last step")
         at = steps[-1] if step is None else step
-        return model_at(spec, at, initial_weights(spec), self.snapshot(at))
+        return model_at(spec, at, initial_weights(spec), self.weights(at))
+
+    def weights(self, step: int) -> Weights:
+        """The trained weights at any step: stored, or computed from the last state before it."""
+        return self.snapshot(step) if step in self.snapshot_steps else computed_weights(self, step)
 
     def memories(self, step: int | None = None) -> list[Stored]:
-        """The memories of the model at a stored step (the last one by default)."""
+        """The memories of the model at a step (the last stored one by default)."""
         spec = self.train
         return memories_of(spec.model, self.model(step).weights, spec.task, spec.seed)
 

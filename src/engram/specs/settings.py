@@ -1,5 +1,6 @@
 """Fields of a Spec: how a page asks for them, and how they are overridden by their dotted names, as in task.K=3."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -126,6 +127,11 @@ def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
         except json.JSONDecodeError:
             settings[name] = text
     return settings
+
+
+def short_hash(settings: dict[str, Any]) -> str:
+    """A name for these settings in the name of a file."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
 
 
 def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:

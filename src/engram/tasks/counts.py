@@ -9,6 +9,7 @@ from jaxtyping import Int
 
 LARGEST_ALPHABET = 4096  # N×N tables: 128 MB each at this size
 MOST = 2**53  # a count that a float holds exactly
+MOST_TABLE = 256 << 20  # bytes of a table
 
 
 class NoTable(ValueError):
@@ -42,6 +43,8 @@ class Counts:
     @classmethod
     def of_bytes(cls, content: bytes) -> "Counts":
         """What `to_bytes` wrote; anything else is refused."""
+        if len(content) > MOST_TABLE:
+            raise NoTable(f"it is larger than {MOST_TABLE >> 20} MB")
         try:
             table = json.loads(content)
             alphabet, letters, columns = table["alphabet"], _whole(table["letters"]), table["pairs"]

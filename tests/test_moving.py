@@ -38,7 +38,7 @@ def test_curves_and_births_are_compared_and_drawn(tiny: Tiny, home: Path, said: 
     gaps = {row["column"]: row for row in found["curves"]}
     assert gaps["loss"]["apart from step"] == 1, "at step 0 nothing was learned yet"
     at = gaps["loss"]["at step"]
-    assert gaps["loss"]["largest gap"] == abs(one.rows[at]["loss"] - two.rows[at]["loss"])
+    assert gaps["loss"]["largest gap"] == pytest.approx(abs(one.rows[at]["loss"] - two.rows[at]["loss"]), rel=1e-6)
     assert {row["memory"] for row in found["births"]} >= {"W_O2", "W_K2"}
     assert {Path(path).suffix for path in found["figures"]} >= {".png", ".svg"}
     assert all(Path(path).exists() for path in found["figures"])

@@ -123,7 +123,8 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
     if json:
         answer(found | {"figures": [str(path) for path in figures]})
         return
-    for name, rows in found.items():
+    never = [{name: "never" if step is None else step for name, step in row.items()} for row in found["births"]]
+    for name, rows in (found | {"births": [{"birth of": row.pop("memory")} | row for row in never]}).items():
         if rows:
             tell(*([] if name == "differences" else [""]))
             print_table(name, rows, json)

@@ -58,7 +58,7 @@ def _gap(a: Kept, b: Kept, name: str) -> dict[str, Any] | None:
     if not gap.any():
         return None
     most = int(gap.argmax())
-    about = {"column": name, "apart from step": int(steps[gap > 0][0]), "largest gap": float(gap[most])}
+    about = {"column": name, "apart from step": int(steps[gap > 0][0]), "largest gap": float(f"{gap[most]:.7g}")}
     return about | {"at step": int(steps[most]), "a": float(left[i][most]), "b": float(right[j][most])}
 
 

@@ -139,7 +139,7 @@ def _drawn_beside(a: Any, b: Any) -> list[Path]:
     from engram.show.save import save_figure
 
     try:
-        figure = two_runs(a, b, (f"{a.id} ({words_of(a)})", f"{b.id} ({words_of(b)})"))
+        figure = two_runs(a, b, (f"{words_of(a)} ({a.id[-10:]})", f"{words_of(b)} ({b.id[-10:]})"))
     except EngramError:
         return []  # single rows: the table says it all
     return save_figure(figure, home() / "figures", f"diff-{a.id}-{b.id[-10:]}")

@@ -1,6 +1,7 @@
 """Two runs in one figure: what both measured, over their steps, with the births of their memories."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +15,7 @@ from engram.show.panels import finished, panels
 from engram.show.style import COLOURS, house_style
 
 STYLES = ("-", "--")  # of the first run and of the second
+WIDE = 100  # letters of a line above the panels
 
 
 @house_style()
@@ -33,7 +35,8 @@ def two_runs(a: Kept, b: Kept, titles: tuple[str, str]) -> Figure:
         ax.set_ylabel(literal(axis(group)))
     axes[-1].set_xlabel("training step")
     figure = finished(*axes)
-    figure.suptitle(literal(f"solid: {titles[0]}\ndashed: {titles[1]}"), fontsize=9, x=0.01, ha="left")
+    said = [wrap(f"{style}: {title}", WIDE) for style, title in zip(("solid", "dashed"), titles, strict=True)]
+    figure.suptitle("\n".join(literal(line) for lines in said for line in lines), fontsize=9, x=0.01, ha="left")
     return figure
 
 

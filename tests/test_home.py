@@ -130,9 +130,12 @@ def test_only_runs_of_the_home_are_removed(tiny: Tiny, home: Path, capsys: pytes
     (home / "notes").mkdir()
     (home / "notes" / "spec.json").write_text("{}")
     (home / NAME).symlink_to(website)
-    for name in ("website", str(website), "notes", "../website", str(other.folder), NAME, record.id[:-2], "."):
+    for name in ("website", str(website), "notes", "../website", str(other.folder), NAME, record.id[-3:], "."):
         assert rm(name, "--yes") == 2
         assert "no run" in capsys.readouterr().err
+    assert rm(NAME[:12], "--yes") == 0, "a part that only one run has; a link is none"
+    assert not record.folder.exists()
+    record = execute(tiny(1), home)
     assert website.exists()
     assert other.folder.exists()
     (record.folder / "thesis.tex").touch()
@@ -153,6 +156,7 @@ def test_several_runs_and_the_last_are_removed_at_once(tiny: Tiny, home: Path) -
     bundle(records[1:2], home / "kept.zip")
     assert rm(records[0].id, "last", "--yes") == 0
     assert sorted(path.name for path in home.iterdir() if path.is_dir()) == sorted(r.id for r in records[1:3])
+    assert rm("bigram-simplified", "--yes") == 2, "several have it"
     assert rm(records[1].id, "nonsense", "--yes") == 2
     assert records[1].folder.exists(), "all or none"
 

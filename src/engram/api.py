@@ -1,7 +1,5 @@
 """The jobs of Engram as functions; the command line and Python call the same ones."""
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -31,9 +29,8 @@ from engram.records.places import named, named_own
 from engram.runner.recheck import Extent
 from engram.runner.recheck import recheck as recomputed
 from engram.signals import keeping
-from engram.specs import Spec, Train
-from engram.specs.encode import digest_of
-from engram.specs.settings import all_with_settings, tells_apart, with_settings
+from engram.specs import Spec
+from engram.specs.settings import all_with_settings, short_hash, tells_apart, with_settings
 from engram.specs.spec import run_id
 
 Watch = Callable[[Sequence[Spec], Purposes], AbstractContextManager[OnRow]]
@@ -93,6 +90,7 @@ def run(
     device: str = "auto",
     watch: Watch = unwatched,
     path: str = "auto",
+    snapshots: int | None = None,
 ) -> Result | Record | list[Record]:
     """Run an experiment, a user's file, or Specs; finished records are reused, unfinished ones resumed.
 
@@ -103,13 +101,16 @@ def run(
     settings    fields to override, as in {"task.K": 3}
     device      auto, cpu, cuda or mps
     path        how gradients are computed: auto, fast or reference
+    snapshots   steps between stored weights, besides steps 0, 1, 2, 4, 8, …; no number depends on it
     """
     if isinstance(what, str):
-        return run_experiment(what, scale, seeds, settings, device, watch, path)
+        return run_experiment(what, scale, seeds, settings, device, watch, path, snapshots)
     specs = [what] if isinstance(what, Spec) else what
     if not (isinstance(specs, Sequence) and specs and all(isinstance(spec, Spec) for spec in specs)):
         raise EngramError(f"run: give an experiment's name, a Spec or a list of Specs; got {what!r:.60}")
-    records = run_specs([with_settings(spec, settings or {}) for spec in specs], device, watch, path)
+    records = run_specs(
+        [with_settings(spec, settings or {}) for spec in specs], device, watch, path, snapshots=snapshots
+    )
     return records[0] if isinstance(what, Spec) else records
 
 
@@ -121,13 +122,14 @@ def run_experiment(
     device: str,
     watch: Watch,
     path: str,
+    snapshots: int | None = None,
 ) -> Result:
     """Its runs, its claims and its figure."""
     began, experiment, settings = time.monotonic(), find_experiment(name), settings or {}
     size, seeds = known_scale(scale), seed_list(seeds)
     labelled = labelled_specs(experiment, size, seeds, settings)
     purposes = purposes_of(experiment.name, size, labelled, settings)
-    records = run_specs(unique(labelled), device, watch, path, purposes)
+    records = run_specs(unique(labelled), device, watch, path, purposes, snapshots)
     with keeping(_finished):
         runs = Runs.of(labelled, {record.id: record for record in records}, size, seeds)
         apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
@@ -163,28 +165,36 @@ def run_specs(
     watch: Watch = unwatched,
     path: str = "auto",
     purposes: Purposes = NO_PURPOSES,
+    snapshots: int | None = None,
 ) -> list[Record]:
     """The records of Specs, as many at a time as there are cores; one that fails does not stop the others.
 
     What each is made for (`purposes`, by run id) is said by lists from then on.
     """
-    return attempt_specs(specs, device, watch, path, purposes).all_records()
+    return attempt_specs(specs, device, watch, path, purposes, snapshots).all_records()
 
 
 def attempt_specs(
-    specs: Sequence[Spec], device: str, watch: Watch, path: str, purposes: Purposes = NO_PURPOSES
+    specs: Sequence[Spec],
+    device: str,
+    watch: Watch,
+    path: str,
+    purposes: Purposes = NO_PURPOSES,
+    snapshots: int | None = None,
 ) -> Outcome:
     """The same for those who can do without some of the records: it says what finished and what failed."""
     chosen, _ = choose_device(device)
     with watch(specs, purposes) as on_row:
-        engine: Engine = Local(home(), chosen, path)
-        return engine.run(specs, telling(on_row, home(), purposes))
+        engine: Engine = Local(home(), chosen, path, snapshots=snapshots)
+        return engine.run(specs, telling(on_row, home(), purposes, snapshots))
 
 
 def _read_off(
     experiment: Experiment, runs: Runs, settings: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
     """Claims and figures. With fields overridden the experiment's own may not apply: then plain curves, and why."""
+    from engram.show.curves import plain_curves
+
     claims, figure, notes = [], None, []
     does_not_apply = (EngramError,) if settings else ()
     try:
@@ -195,28 +205,15 @@ def _read_off(
         figure = experiment.figure(runs)
     except does_not_apply as error:
         notes.append(f"The experiment's figure cannot be drawn with these settings: {error}")
-    return claims, _plain_curves(runs.records) if figure is None else [figure], notes
+    return claims, plain_curves(runs.records) if figure is None else [figure], notes
 
 
 def _relabelled(runs: Runs, apart: Sequence[str]) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
     """Claims and figure speak of runs by their labels; where labels no longer say what was run, there are none."""
+    from engram.show.curves import plain_curves
+
     one = f"{', '.join(apart)} tells the runs of this experiment apart, but was set to one value for all of them"
-    return [], _plain_curves(runs.records), [f"The experiment's claims and figure do not apply: {one}."]
-
-
-def _plain_curves(records: Sequence[Record]) -> list[Any]:
-    """A figure for each kind of training: those that differ in their seed only."""
-    from engram.show.curves import curves
-
-    kinds: dict[str, list[Record]] = {}
-    for record in records:
-        if isinstance(record.spec, Train):
-            kinds.setdefault(digest_of(record.spec.model_copy(update={"seed": 0})), []).append(record)
-    return [curves(same) for same in kinds.values()]
-
-
-def short_hash(settings: Any) -> str:
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
+    return [], plain_curves(runs.records), [f"The experiment's claims and figure do not apply: {one}."]
 
 
 def save_figures(figures: dict[str, Any]) -> list[Path]:

@@ -11,7 +11,9 @@ from engram.cli.facts import fact
 from engram.cli.findings import findings
 from engram.cli.lab import lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
+from engram.cli.moving import runs
 from engram.cli.output import (
+    WholeNumber,
     answer,
     console,
     near,
@@ -24,7 +26,6 @@ from engram.cli.output import (
 from engram.cli.predict import predict
 from engram.cli.queue import queue
 from engram.cli.register import register
-from engram.cli.runs import runs
 from engram.cli.sweep import sweep
 from engram.cli.truncate import truncate
 from engram.errors import EngramError, Interrupted, explain_crash
@@ -132,6 +133,7 @@ def run(
     device: str = "auto",
     path: str = "auto",
     settings: Settings = (),
+    snapshots: WholeNumber | None = None,
     json: bool = False,
 ) -> None:
     """Run an experiment, or your own file (./file.py).
@@ -150,16 +152,21 @@ def run(
         How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
     settings
         Fields of the Spec to override, as in --set task.K=3 plan.optimiser.lr=0.1.
+    snapshots
+        Store weights every so many steps, besides steps 0, 1, 2, 4, 8, … and the last; no number depends on it.
     """
     from engram import api
     from engram.claims.seeds import read_seeds
+    from engram.cli.run_table import lacking_snapshots
     from engram.show.tables import print_claims, print_rows
     from engram.specs.settings import parse_settings
 
+    if snapshots == 0:
+        raise EngramError("--snapshots: at least one step must lie between stored weights; got 0")
     if engine != "local":
         raise EngramError(f"--engine: unknown {engine!r}; this version has only the engine local")
     watch = watched(f"{name}, {scale} scale", device)
-    result = api.run(name, scale, read_seeds(seeds), parse_settings(settings), device, watch, path)
+    result = api.run(name, scale, read_seeds(seeds), parse_settings(settings), device, watch, path, snapshots)
     if json:
         answer(result.to_json())
         return
@@ -168,6 +175,7 @@ def run(
     if settings:
         tell("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes)
     tell("", *(f"record  {near(record.folder)}" for record in result.records))
+    tell(*lacking_snapshots(result.records, snapshots))
     tell(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"))
 
 

@@ -77,6 +77,20 @@ def stored_in_words(steps: Sequence[int]) -> str:
     return f"stored at {len(steps)} steps: {', '.join(map(str, few))}"
 
 
+def lacking_snapshots(records: Sequence[Any], every: int | None) -> list[str]:
+    """Runs that were finished before they could store what is asked for now, and what to do."""
+    return [
+        f"weights {record.id} was finished before, with weights {stored_in_words(record.snapshot_steps)}; "
+        "model(STEP) of its record computes those of any other step"
+        for record in records
+        if every and record.kind == "Train" and not _has_every(record, every)
+    ]
+
+
+def _has_every(record: Any, every: int) -> bool:
+    return set(range(0, len(record.table), every)) <= set(record.snapshot_steps)
+
+
 def births_table(births: Births) -> list[dict[str, Any]]:
     """A memory a row, a level a column; one that is never born has a dash."""
     named = {name.removeprefix("recall."): by_level for name, by_level in births.items()}

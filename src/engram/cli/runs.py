@@ -1,7 +1,7 @@
 """`engram runs`: list, show, compare, remove, resume, check, pack, list digests."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -106,33 +106,63 @@ def note(run: str, *words: str, json: bool = False) -> None:
 
 @runs.command
 def diff(a: str, b: str, *, json: bool = False) -> None:
-    """Show only what differs between two runs."""
+    """Show what differs between two runs: settings, births, curves and final values; and draw both."""
+    from engram.records.compare import births_beside, curves_beside
     from engram.records.compare import diff as differences
     from engram.records.files import home
     from engram.records.kept import Kept
     from engram.records.places import named
 
     one, other = (Kept(named(run, home())) for run in (a, b))
-    print_table("differences", differences(one, other), json)
+    found = {
+        "differences": differences(one, other),
+        "births": births_beside(one, other),
+        "curves": curves_beside(one, other),
+    }
+    figures = _drawn_beside(one, other) if found["curves"] else []
+    if json:
+        answer(found | {"figures": [str(path) for path in figures]})
+        return
+    never = [{name: "never" if step is None else step for name, step in row.items()} for row in found["births"]]
+    for name, rows in (found | {"births": [{"birth of": row.pop("memory")} | row for row in never]}).items():
+        if rows:
+            tell(*([] if name == "differences" else [""]))
+            print_table(name, rows, json)
+    tell(*(f"figure  {near(path)}" for path in figures if path.suffix == ".png"))
+
+
+def _drawn_beside(a: Any, b: Any) -> list[Path]:
+    """The figure of two runs, where they have a curve in common."""
+    from engram.records.faces import words_of
+    from engram.records.files import home
+    from engram.show.compare import two_runs
+    from engram.show.save import save_figure
+
+    try:
+        figure = two_runs(a, b, (f"{words_of(a)} ({a.id[-10:]})", f"{words_of(b)} ({b.id[-10:]})"))
+    except EngramError:
+        return []  # single rows: the table says it all
+    return save_figure(figure, home() / "figures", f"diff-{a.id}-{b.id[-10:]}")
 
 
 @runs.command
 def rm(*names: str, yes: bool = False, json: bool = False) -> None:
-    """Remove runs: whole names, or `last`. Asks first.
+    """Remove runs, each by its name, a part of it that no other run has, or `last`. Asks first.
 
     Parameters
     ----------
     yes
         Remove them without asking.
     """
+    from engram.records.faces import words_of
     from engram.records.files import home
     from engram.records.shelf import removable, remove
 
-    records = [removable(name, home()) for name in names]
+    records = list({record.id: record for record in (removable(name, home()) for name in names)}.values())
     listed = [record.id for record in records]
     if not records:
         raise EngramError("runs rm: name at least one run; `engram runs ls` lists them")
-    if yes or confirmed(f"remove {', '.join(listed)}?", "runs rm"):
+    if yes or confirmed(f"remove {', '.join(f'{r.id} ({words_of(r)})' for r in records)}?", "runs rm"):
         for record in records:
             remove(record)
         answer({"removed": listed}) if json else tell(f"removed {', '.join(listed)}")
@@ -156,7 +186,8 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
         raise EngramError(f"run {record.id} is of an older revision and cannot be resumed; run its experiment again")
     device = record.env["sittings"][0]["device"]
     with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
-        (record,) = Local(record.folder.parent, device).run([record.spec], on_row).all_records()
+        engine = Local(record.folder.parent, device, snapshots=record.about.snapshots)
+        (record,) = engine.run([record.spec], on_row).all_records()
     answer({"id": record.id, "rows": len(record.table)}) if json else tell(f"record  {near(record.folder)}")
 
 

@@ -56,6 +56,7 @@ class Local:
 
     threads      of a run that is alone; None: all. Where it is set, who runs beside whom changes no number
     on_failure   hears at once of a run that fails, by its id; the outcome names it again
+    snapshots    weights are stored every so many steps, besides those that the plan names
     """
 
     home: Path
@@ -63,6 +64,7 @@ class Local:
     path: str = "auto"
     threads: int | None = None
     on_failure: Callable[[str, Exception], None] = lambda id, error: None
+    snapshots: int | None = None
 
     def run(self, specs: Sequence[Spec], on_row: OnRow) -> Outcome:
         """Runs each Spec to its end, or reads it if it has ended. `on_row` sees every row once, stored rows too.
@@ -85,7 +87,8 @@ class Local:
         for spec in specs:
             try:
                 torch.set_num_threads(threads_for(spec, self.home, self.threads or cores()))
-                execute(spec, self.home, self.device, lambda row, spec=spec: on_row(spec, row), stopped, self.path)
+                see = lambda row, spec=spec: on_row(spec, row)  # noqa: E731
+                execute(spec, self.home, self.device, see, stopped, self.path, snapshots=self.snapshots)
             except Interrupted:
                 raise
             except Exception as error:
@@ -181,7 +184,7 @@ class _Pool:
                 self._fail(run_id(spec), error)
                 continue
             if not idle:
-                idle.append(Worker(home, self.engine.path))
+                idle.append(Worker(home, self.engine.path, self.engine.snapshots))
                 self._workers.append(idle[-1])
             self._begun[run_id(spec)] += 1
             self._followed[run_id(spec)] = spec, Follower(home / run_id(spec))

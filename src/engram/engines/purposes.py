@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engram.claims.experiment import Labelled, Scale
 from engram.engines import OnRow
 from engram.errors import EngramError
-from engram.records.about import Purpose, change, label_in_words
+from engram.records.about import About, Purpose, change, label_in_words
 from engram.records.files import Row
 from engram.specs import Spec
 from engram.specs.spec import run_id
@@ -26,16 +27,23 @@ def purposes_of(experiment: str, scale: Scale, labelled: Labelled, settings: dic
     return found
 
 
-def telling(on_row: OnRow, home: Path, purposes: Purposes) -> OnRow:
-    """Like `on_row`; at the first row of a run, what it is made for is written beside its record."""
+def telling(on_row: OnRow, home: Path, purposes: Purposes, snapshots: int | None = None) -> OnRow:
+    """Like `on_row`; at the first row of a run, what it is made for is written beside its record.
+
+    So is how often weights are to be stored, for whoever resumes it.
+    """
     told: set[int] = set()  # by object: the id of a Spec is a hash, and there are many rows
 
     def see(spec: Spec, row: Row) -> None:
         if id(spec) not in told:
             told.add(id(spec))
-            purpose = purposes.get(run_id(spec))
             with suppress(EngramError):  # a home that can only be read: nice to have, never a reason to stop
-                change(home / run_id(spec), lambda about: about.with_purpose(purpose) if purpose else about)
+                change(home / run_id(spec), partial(_told, purposes.get(run_id(spec)), snapshots))
         on_row(spec, row)
 
     return see
+
+
+def _told(purpose: Purpose | None, snapshots: int | None, about: About) -> About:
+    after = about if purpose is None else about.with_purpose(purpose)
+    return after if snapshots is None else after.model_copy(update={"snapshots": snapshots})

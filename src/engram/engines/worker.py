@@ -23,8 +23,8 @@ class Died(EngramError):
 class Worker:
     """The parent's side. The child has a session of its own, so that Ctrl-C reaches it once, through `stop`."""
 
-    def __init__(self, home: Path, path: str):
-        self._common = {"home": str(home), "path": path, "parent": os.getpid()}
+    def __init__(self, home: Path, path: str, snapshots: int | None = None):
+        self._common = {"home": str(home), "path": path, "parent": os.getpid(), "snapshots": snapshots}
         self._stopped = False
         self._present: str | None = None  # the run that it works on
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is done)
@@ -127,7 +127,7 @@ def main() -> int:
         home, parent = Path(job["home"]), job["parent"]
         stop = lambda: bool(asked) or os.getppid() != parent  # noqa: B023, E731
         try:
-            execute(of_message(job), home, stop=stop, path=job["path"])
+            execute(of_message(job), home, stop=stop, path=job["path"], snapshots=job["snapshots"])
         except Interrupted:
             return 130
         except Exception as caught:

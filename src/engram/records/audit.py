@@ -13,29 +13,39 @@ from engram.records.record import Record
 from engram.records.sealed import Damaged, unseal
 from engram.records.state import State, digest_of_lines
 from engram.specs.encode import code_digest, encode
+from engram.tasks.counts import Counts, NoTable
 
-IN_FOLDERS = {"snapshots": r"\d{6,}\.safetensors", "states": r"\d{6,}\.safetensors", "code": r".+\.py"}
+WEIGHTS = r"\d{6,}\.safetensors"
+IN_FOLDERS = {"snapshots": WEIGHTS, "states": WEIGHTS, "code": r".+\.py", "texts": r"[0-9a-f]{64}\.json"}
 PART = re.compile(r"\..+\.part")  # what a kill left behind while a file was being replaced
 IN_ENV = r"sittings|timing\.jsonl|digest"
-IN_DIGEST = r"end|spec\.json|rows\.jsonl|digest|snapshots/.+|code/.+"
+IN_DIGEST = r"end|spec\.json|rows\.jsonl|digest|snapshots/.+|code/.+|texts/.+"
 
 
 def refuse_damaged(record: Record) -> None:
     """An error that names the first file which is not what was written, as far as that can be known."""
+    refuse_damaged_files(record)
+    _refuse_other_spec(record)
+    kept = {name: State.read(record.place, name) for name in _kept(record.place)}  # before the rows: those may grow
+    _refuse_other_rows(record, kept)
+    if record.ended is None:
+        _refuse_snapshots_of_others(record)
+    _refuse_other_times(record, kept.get(states.NAME))
+    if (record.place / files.LIVE).exists():
+        _unsealed(record.place, files.LIVE)
+
+
+def refuse_damaged_files(record: Record) -> None:
+    """The same, as far as it can be known without building the Spec: no code of the record runs."""
     _refuse_foreign(record.place)
     _refuse_changed_digest(record.place)
     _refuse_unknown(record.place, "env.json", record.env, IN_ENV)
     _ = record.ended  # compares Spec and rows with their digests
     _refuse_other_code(record)
-    _refuse_other_spec(record)
-    kept = {name: State.read(record.place, name) for name in _kept(record.place)}  # before the rows: those may grow
-    _refuse_other_rows(record, kept)
+    _refuse_other_texts(record)
     _refuse_other_snapshots(record)
-    _refuse_other_times(record, kept.get(states.NAME))
     _refuse_unreadable_lines(record.place, "events.jsonl")
     _ = record.about  # refuses what cannot be read; it has no digest, since people change it
-    if (record.place / files.LIVE).exists():
-        _unsealed(record.place, files.LIVE)
 
 
 def _refuse_foreign(place: Place) -> None:
@@ -88,6 +98,18 @@ def _refuse_other_code(record: Record) -> None:
             raise corrupt(record.place, f"{name} is not what spec.json names: it was changed")
 
 
+def _refuse_other_texts(record: Record) -> None:
+    """Every table of a text is what was sealed and can be read; one of which the digest does not speak is foreign."""
+    promised = [name for name in record.ended or {} if name.startswith("texts/")]
+    for name in dict.fromkeys([*promised, *record.texts]):
+        if record.ended is not None and name not in promised:
+            raise corrupt(record.place, f"{name} is not in digest.json")
+        try:
+            Counts.of_bytes(record.sealed(name))
+        except NoTable as error:
+            raise corrupt(record.place, f"{name}: {error}") from None
+
+
 def _refuse_other_spec(record: Record) -> None:
     """A part-done run has no digest of its Spec: it is written as it was read; fields may have been gained since."""
     spec = record.spec
@@ -132,8 +154,6 @@ def _refuse_other_snapshots(record: Record) -> None:
         record.tensors(name)
         if record.ended is not None and name not in promised:
             raise corrupt(record.place, f"{name} is not in digest.json")
-    if record.ended is None:
-        _refuse_snapshots_of_others(record)
 
 
 def _refuse_snapshots_of_others(record: Record) -> None:

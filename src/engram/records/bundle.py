@@ -41,6 +41,9 @@ def pack(record: Record, into: Path, weights: bool) -> Path:
         for name, content in record.code.items():
             replace(target / "code" / name, content)
             digest[f"code/{name}"] = files.sha256(content)
+        for name in record.texts:
+            replace(target / name, record.sealed(name))
+            digest[name] = files.sha256(record.sealed(name))
         if weights:
             name = f"snapshots/{record.snapshot_steps[-1]:06d}.safetensors"
             half = {key: tensor.to(torch.float16) for key, tensor in record.tensors(name).items()}

@@ -5,6 +5,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from engram.probes.columns import memories
 from engram.records import files, stored_spec
 from engram.records.files import Row
 from engram.records.kept import Kept
@@ -33,6 +36,30 @@ def facts(record: Kept) -> dict[str, Any]:
 def _last(record: Kept, name: str) -> float | None:
     _, values = record.curve(name)
     return float(values[-1]) if len(values) else None
+
+
+def births_beside(a: Kept, b: Kept, level: float = 0.5) -> list[dict[str, Any]]:
+    """For each memory that both runs have, the step of its birth in each."""
+    shared = [memory for memory in memories(a.columns) if memory.name in b.columns]
+    return [{"memory": m.title, "a": a.birth(m.name, level), "b": b.birth(m.name, level)} for m in shared]
+
+
+def curves_beside(a: Kept, b: Kept) -> list[dict[str, Any]]:
+    """For each column that both runs measured at the same steps, where it first differs and where it differs most."""
+    shared = [name for name in a.columns if name in b.columns and name != "step"]
+    return [gap for name in shared if (gap := _gap(a, b, name)) is not None]
+
+
+def _gap(a: Kept, b: Kept, name: str) -> dict[str, Any] | None:
+    """None where the curves are the same, or have no step in common."""
+    (at, left), (of, right) = a.curve(name), b.curve(name)
+    steps, i, j = np.intersect1d(at, of, assume_unique=True, return_indices=True)
+    gap = np.abs(left[i] - right[j])
+    if not gap.any():
+        return None
+    most = int(gap.argmax())
+    about = {"column": name, "apart from step": int(steps[gap > 0][0]), "largest gap": float(f"{gap[most]:.7g}")}
+    return about | {"at step": int(steps[most]), "a": float(left[i][most]), "b": float(right[j][most])}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Faces of runs: what tells one from another in a list, in the words of a person. No code of a record runs for it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from engram.errors import EngramError
 from engram.probes.columns import memories
 from engram.records import files, stored_spec
 from engram.records.about import NAME as ABOUT
-from engram.records.about import Purpose, began_at
+from engram.records.about import began_at
 from engram.records.index import NAME as RUN
 from engram.records.index import Line, line_of, lines
 from engram.records.kept import Kept
@@ -18,7 +18,6 @@ from engram.records.remembered import Memory
 
 LEVELS = (0.5, 0.9)  # of recall, above which a memory is born
 HEADLINES = ("accuracy.in_context", "all.accuracy", "accuracy", "loss", "n")  # the first that there is, and the loss
-MOST_LETTERS = 40  # of a value that is listed; longer ones are tables
 SHORTEST = 4  # letters of a short name
 Births = dict[str, dict[float, int | None]]  # by memory and level
 
@@ -94,8 +93,9 @@ def _changed(path: Path) -> list[int]:
 
 
 def face_of(kept: Kept) -> Face:
-    """The face of one run, wherever it lies."""
-    return _made(kept, line_of(kept))
+    """The face of one run, wherever it lies; what the list of its home remembers of it is not read again."""
+    known = lines(kept.place.parent) if isinstance(kept.place, Path) and kept.place.parent == files.home() else []
+    return _made(kept, next((line for line in known if line.id == kept.id), None) or line_of(kept))
 
 
 def words_of(kept: Kept) -> str:
@@ -124,31 +124,14 @@ def _made(kept: Kept, line: Line) -> Face:
         line.seed,
         "" if purpose is None else ", ".join(filter(None, [purpose.experiment, purpose.scale])),
         "" if purpose is None else purpose.label,
-        _differs(kept, purpose),
+        line.differs if purpose is None else purpose.settings,
         None if began is None else began.isoformat(),
         _seconds(kept),
         list(about.tags),
         about.note,
-        _short(stored_spec.fields(kept.spec_json)),
+        stored_spec.short_fields(kept.spec_json),
         final(kept),
     )
-
-
-def _differs(kept: Kept, purpose: Purpose | None) -> dict[str, Any]:
-    """What a user set, or what is not the default of its class; of classes of a user the defaults are not known."""
-    if purpose is not None:
-        return purpose.settings
-    if not kept.is_plain:
-        return {}
-    from engram.records.record import Record
-    from engram.specs.encode import encode
-
-    own = stored_spec.fields(encode(Record(kept.place).spec, defaults=False))
-    return {name: value for name, value in _short(own).items() if not (isinstance(value, str) or name == "seed")}
-
-
-def _short(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in fields if len(str(value)) <= MOST_LETTERS}
 
 
 def _seconds(kept: Kept) -> float | None:

@@ -11,7 +11,8 @@ states/              states that stay, of runs that may be forked (the lab)
 live.safetensors     trained weights of the newest step, while somebody watches in the lab
 events.jsonl         commands that reached the run in the lab; those that change numbers are in spec.json
 code/                the user's files whose classes the Spec names
-digest.json          written last: how the run ended and the SHA-256 of spec, rows, snapshots, code and itself
+texts/               of each text of the user that the Spec names, letters and pairs of letters with their numbers
+digest.json          written last: how the run ended and the SHA-256 of spec, rows, snapshots, code, texts, itself
 lock                 held by the one process that writes
 
 Whatever a later file promises is on disk before that file is: data, their folder, the digest, its folder; then the

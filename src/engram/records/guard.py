@@ -8,7 +8,7 @@ from pathlib import Path
 from engram.errors import EngramError
 from engram.records.files import LIVE
 
-FOLDERS = ("snapshots", "states", "code")
+FOLDERS = ("snapshots", "states", "code", "texts")
 ADDED_TO = ("rows.jsonl", "timing.jsonl", "events.jsonl", "lock")  # all others are replaced as a whole
 ROWS = ("rows.jsonl.gz", "rows.jsonl.xz")
 WHOLE = ("spec.json", "env.json", "about.json", "state.safetensors", LIVE, "digest.json")

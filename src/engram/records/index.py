@@ -10,12 +10,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
-from engram.records import files
+from engram.records import files, stored_spec
 from engram.records.files import Place, corrupt
 from engram.records.kept import Kept
 from engram.records.places import at, opened
@@ -55,6 +55,7 @@ class Line:
     seedless: str = ""
     stamp: str = ""  # changes with its files
     sealed: str = ""  # the SHA-256 of its digest.json
+    differs: dict[str, Any] = field(default_factory=dict)  # settings that are not the default, where that is known
 
     def place(self, home: Path) -> Place:
         return home / self.id if self.bundle is None else opened(home / self.bundle) / self.id
@@ -140,7 +141,7 @@ def line_of(kept: Kept) -> Line:
 def _described(kept: Kept) -> Line:
     """From the Spec, which is built of classes of Engram only."""
     from engram.records.record import Record
-    from engram.specs.encode import digest_of
+    from engram.specs.encode import digest_of, encode
     from engram.specs.spec import Train, run_id
 
     record = Record(kept.place)
@@ -158,6 +159,7 @@ def _described(kept: Kept) -> Line:
         parts_at=events[-1]["step"] if events else 0,
         today=run_id(spec),
         seedless=digest_of(spec.model_copy(update={"seed": 0})),
+        differs={name: value for name, value in stored_spec.numbers(encode(spec, defaults=False)) if name != "seed"},
     )
 
 

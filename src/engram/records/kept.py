@@ -165,6 +165,11 @@ class Kept:
             raise EngramError(f"record {self.id} has no column {name!r}; {hint}it has: {', '.join(self.columns)}")
 
     @property
+    def texts(self) -> list[str]:
+        """The files of texts that the record carries."""
+        return sorted(f"texts/{file.name}" for file in files.inside(self.place / "texts") if file.suffix == ".json")
+
+    @property
     def snapshot_steps(self) -> list[int]:
         """The steps whose weights are stored."""
         return list(files.numbered(self.place / "snapshots"))

@@ -3,6 +3,7 @@
 Code that a record carries runs only to build its Spec, and only if this user trusts it (engram.records.trust).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from engram.models import Model, Weights
 from engram.models.memories import memories_of
 from engram.records import files, stored_spec
 from engram.records.files import corrupt
+from engram.records.forward import computed_weights
 from engram.records.kept import Kept
 from engram.records.sealed import Damaged, load, unseal
 from engram.records.trust import refuse_untrusted
@@ -26,10 +28,12 @@ from engram.records.weights import initial_weights, model_at
 from engram.specs.encode import decode
 from engram.specs.spec import Check, Search, Spec, Train, run_id
 from engram.tasks import text as text_of
-from engram.tasks.corpus import as_a_record_says
+from engram.tasks.corpus import Tables, as_a_record_says
+from engram.tasks.counts import Counts, NoTable
 from engram.values import Value, class_named
 
 Kind = TypeVar("Kind", Train, Check, Search)
+SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +69,7 @@ class Record(Kept, Displayed):
         code = self.code  # read once: what is asked about is what runs
         refuse_untrusted(self.id, code)
         try:
-            with as_a_record_says():
+            with as_a_record_says(Tables(self._table)):
                 spec = decode(self.spec_json, code)
         except EngramError as error:
             raise EngramError(f"record {self.id}: spec.json: {error}") from None
@@ -74,6 +78,23 @@ class Record(Kept, Displayed):
         if not isinstance(spec, Spec):
             raise corrupt(self.place, "spec.json does not hold a Spec")
         return spec
+
+    def _table(self, sha256: str) -> Counts | None:
+        """Letters and pairs of a text that the Spec names, if the record carries them; older ones do not."""
+        name = f"texts/{sha256}.json"
+        if not SHA256.fullmatch(sha256) or not (self.place / name).exists():
+            return None
+        try:
+            return Counts.of_bytes(self.sealed(name))
+        except NoTable as error:
+            raise corrupt(self.place, f"{name}: {error}") from None
+
+    def sealed(self, name: str) -> bytes:
+        """A file of the record; once the run has ended, only if it is what was sealed then."""
+        content = files.read(self.place, name)
+        if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
+            raise corrupt(self.place, f"{name} does not match the digest: it was changed or truncated")
+        return content
 
     @property
     def train(self) -> Train:
@@ -116,13 +137,20 @@ class Record(Kept, Displayed):
         return known.revision
 
     def model(self, step: int | None = None) -> Model:
-        """The model at a stored step (the last one by default): call it on tokens to get a Trace."""
+        """The model at a step (the last stored one by default): call it on tokens to get a Trace.
+
+        The weights of a step that is not stored are computed from the last state before it, as the training did.
+        """
         spec, steps = self.train, self.snapshot_steps
-        if not steps or (step is not None and step not in steps):
-            where = "" if step is None else f" at step {step}"
-            raise EngramError(f"record {self.id} has no weights{where}; stored steps: {steps}")
+        if step is None and not steps:
+            last = len(self.table) - 1
+            raise EngramError(f"record {self.id} has no weights stored; model({last}) computes those of the last step")
         at = steps[-1] if step is None else step
-        return model_at(spec, at, initial_weights(spec), self.snapshot(at))
+        return model_at(spec, at, initial_weights(spec), self.weights(at))
+
+    def weights(self, step: int) -> Weights:
+        """The trained weights at any step: stored, or computed from the last state before it."""
+        return self.snapshot(step) if step in self.snapshot_steps else computed_weights(self, step)
 
     def encode(self, text: str) -> Int[np.ndarray, " t"]:
         """A text as token ids of this run's task."""
@@ -146,7 +174,7 @@ class Record(Kept, Displayed):
             return found
 
     def memories(self, step: int | None = None) -> list[Stored]:
-        """The memories of the model at a stored step (the last one by default)."""
+        """The memories of the model at a step (the last stored one by default)."""
         spec = self.train
         return memories_of(spec.model, self.model(step).weights, spec.task, spec.seed)
 
@@ -155,9 +183,7 @@ class Record(Kept, Displayed):
         return self.tensors(f"snapshots/{step:06d}.safetensors")
 
     def tensors(self, name: str) -> Weights:
-        content = files.read(self.place, name)
-        if self.ended is not None and self.ended.get(name, files.sha256(content)) != files.sha256(content):
-            raise corrupt(self.place, f"{name} does not match the digest: it was changed or truncated")
+        content = self.sealed(name)
         try:
             return unseal(content)[0] if self.ended is None else load(content)
         except Damaged as damage:

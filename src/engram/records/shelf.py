@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engram.errors import EngramError, did_you_mean
+from engram.records.faces import SHORTEST
 from engram.records.files import writing_to
 from engram.records.guard import PARTS
 from engram.records.index import being_written
@@ -37,16 +38,31 @@ def of_spec(spec: Spec, homes: Iterable[Path]) -> Record | None:
 
 def removable(name: str, home: Path) -> Record:
     """A run that lies in the home and is nothing but a run; its Spec may be damaged, for such runs must go, too."""
-    record = find(name, home) if name == "last" else Record(home / name)
+    record = find(name, home) if name == "last" else Record(home / _whole_name(name, home))
     folder = record.folder
-    if not RUN_NAME.fullmatch(folder.name) or folder.parent != home or not folder.is_dir() or folder.is_symlink():
+    if not _is_run(folder) or folder.parent != home:
         hint = did_you_mean(name, [r.id for r in all_records(home)])
-        raise EngramError(f"runs rm: no run {name!r} in {home}; {hint}give its whole name, or `last`")
+        fix = f"give its name, at least {SHORTEST} letters of it, or `last`"
+        raise EngramError(f"runs rm: no run {name!r} in {home}; {hint}{fix}")
     foreign = sorted(path.name for path in folder.iterdir() if not _belongs_to_a_run(path))
     if foreign:
         raise EngramError(f"runs rm: {folder} holds {foreign[0]}, which is no part of a run; remove it by hand")
     _refuse_if_written(record)
     return record
+
+
+def _is_run(folder: Path) -> bool:
+    return bool(RUN_NAME.fullmatch(folder.name)) and folder.is_dir() and not folder.is_symlink()
+
+
+def _whole_name(part: str, home: Path) -> str:
+    """The name of the only run that has this part in its name; what is whole, or no part of any, stays as it is."""
+    if len(part) < SHORTEST or (home / part).exists() or not home.is_dir():
+        return part
+    hits = sorted(folder.name for folder in home.iterdir() if part in folder.name and _is_run(folder))
+    if len(hits) > 1:
+        raise EngramError(f"runs rm: {part!r} could be {', '.join(hits[:6])}; give more of its name")
+    return hits[0] if hits else part
 
 
 def _belongs_to_a_run(path: Path) -> bool:

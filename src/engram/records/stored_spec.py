@@ -7,6 +7,7 @@ from engram.errors import EngramError
 
 SPECS = {"records.spec.Train": "Train", "records.spec.Check": "Check", "records.spec.Search": "Search"}
 TAGS = ("class", "file", "sha256_of_file", "revision")
+MOST_LETTERS = 40  # of a value that is listed; longer ones are tables
 
 
 def classes(data: Any) -> Iterator[dict[str, Any]]:
@@ -37,6 +38,16 @@ def fields(data: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, item in data.items():
         if name not in TAGS:
             yield from _fields(item, f"{prefix}{name}")
+
+
+def short_fields(data: dict[str, Any]) -> dict[str, Any]:
+    """Those whose value is no table."""
+    return {name: value for name, value in fields(data) if len(str(value)) <= MOST_LETTERS}
+
+
+def numbers(data: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Of these, what is no word: words name classes and ways, which the title says."""
+    yield from ((name, value) for name, value in short_fields(data).items() if not isinstance(value, str))
 
 
 def _fields(item: Any, name: str) -> Iterator[tuple[str, Any]]:

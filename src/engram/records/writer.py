@@ -24,6 +24,7 @@ from engram.records.state import State
 from engram.records.trust import trust_own
 from engram.specs.encode import encode, refuse_if_unreadable, user_code
 from engram.specs.spec import Spec, Train, run_id
+from engram.tasks.corpus import text_files
 
 SECONDS_BETWEEN_STATES = 20.0
 
@@ -35,6 +36,8 @@ def write_spec(spec: Spec, folder: Path) -> None:
     trust_own(own.values())
     for name, content in own.items():
         files.replace(folder / "code" / name, content)
+    for sha256, text in text_files(spec).items():
+        files.replace(folder / "texts" / f"{sha256}.json", text.counted.counts.to_bytes())
     files.write_json(folder / "spec.json", encode(spec))
 
 
@@ -244,7 +247,7 @@ class Writer:
             (self.folder / files.LIVE).unlink(missing_ok=True)
 
     def _digests(self) -> dict[str, str]:
-        """Of Spec, rows, snapshots and code, once they are known to hold what was written to them."""
+        """Of Spec, rows, snapshots, texts and code, once they are known to hold what was written to them."""
         snapshots = {step: f"snapshots/{step:06d}.safetensors" for step in files.numbered(self.folder / "snapshots")}
         sums = {name: files.sha256((self.folder / name).read_bytes()) for name in ("spec.json", "rows.jsonl")}
         if sums["rows.jsonl"] != self._sums["rows"].hexdigest():
@@ -254,6 +257,7 @@ class Writer:
             content = (self.folder / name).read_bytes()
             self._refuse_damaged(name, content, before[step])
             sums[name] = files.sha256(content)
+        sums |= {name: files.sha256((self.folder / name).read_bytes()) for name in self.record.texts}
         return sums | {f"code/{name}": files.sha256(content) for name, content in self.record.code.items()}
 
     def _refuse_damaged(self, name: str, content: bytes, rows: str) -> None:

@@ -35,15 +35,19 @@ def execute(
     stop: Stop = lambda: False,
     path: str = "auto",
     on_moment: OnMoment = lambda writer, moment: None,
+    snapshots: int | None = None,
 ) -> Record:
     """Run a Spec to its end and return its Record: reused if finished, resumed if part-done.
 
     `on_row` sees every row, stored ones first; when `stop` says so, the run is saved and Interrupted is raised.
     `on_moment` sees every step of a training with its weights, and may keep more of it than a record must have.
+    `snapshots`: weights are stored every so many steps, too; no number of the run depends on that.
     """
     record = Record(home / run_id(spec))
     if record.ended is not None:
         return _reused(record, on_row)
+    if record.texts and (record.folder / "spec.json").exists():
+        spec = record.spec  # the same one, and it needs no text but what the record carries
     chosen = _path(spec, record, device, path)
     with Writer(spec, home, environment(device, chosen)) as writer:
         if writer.sealed:  # another process finished it while this one was beginning
@@ -51,7 +55,7 @@ def execute(
         for row in Record(record.folder).rows:
             on_row(row)
         if isinstance(spec, Train):
-            _train(spec, writer, device, chosen, on_row, stop, on_moment)
+            _train(spec, writer, device, chosen, on_row, stop, storing(snapshots, on_moment))
         else:
             _measure(spec, writer, chosen, on_row, stop)
         writer.end("finished")
@@ -118,6 +122,19 @@ def refuse_lost(record: Record, spec: Train, before: int) -> None:
     lost = [step for step in sorted(_snapshots(spec)) if step < before and step not in record.snapshot_steps]
     if lost:
         raise corrupt(record.place, f"snapshots/{lost[0]:06d}.safetensors is missing")
+
+
+def storing(every: int | None, on_moment: OnMoment) -> OnMoment:
+    """Like `on_moment`; weights are stored every so many steps besides."""
+    if every is None:
+        return on_moment
+
+    def store(writer: Writer, moment: Moment) -> None:
+        if moment.step % every == 0 and moment.step not in writer.record.snapshot_steps:
+            writer.snapshot(moment.step, moment.weights)
+        on_moment(writer, moment)
+
+    return store
 
 
 def _snapshots(spec: Train) -> set[int]:

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import torch
-
-from engram.learning import SGD, Diverged
+from engram.learning import Diverged
 from engram.records import Record, files
 from engram.records.files import Row
+from engram.records.forward import has_averages, is_exact, state_of_snapshot
 from engram.records.state import NAME, State
 from engram.runner.execute import fresh_rows, search_rows, tried
 from engram.runner.training import measured_steps
@@ -48,7 +47,7 @@ def stretches(record: Record, spec: Spec, path: str, n: int, steps: int) -> list
 def snapshot_rows(record: Record, spec: Spec, path: str, n: int) -> list[Stretch]:
     """The row of each step whose weights are stored: loss, accuracy and probes, measured at these weights."""
     steps = [step for step in record.snapshot_steps if step < n]
-    if not isinstance(spec, Train) or not steps or not _is_exact(record, spec, steps[-1]):
+    if not isinstance(spec, Train) or not steps or not is_exact(record, spec, steps[-1]):
         return []
     return [Stretch(step, step + 1, _until_diverged(_from_snapshot(record, spec, path, step))) for step in steps]
 
@@ -58,7 +57,7 @@ def _between_states(record: Record, spec: Train, path: str, n: int) -> list[Stre
     if (record.place / NAME).exists():
         names[State.read(record.place).step] = NAME
     starts = {step: _from_state(record, spec, path, name) for step, name in names.items() if 0 < step < n}
-    if not _has_averages(spec):  # weights are all that such a training hands from step to step
+    if not has_averages(spec):  # weights are all that such a training hands from step to step
         found = snapshot_rows(record, spec, path, n)
         starts = {one.begin: one.again for one in found if one.begin} | starts
     starts[0] = fresh_rows(spec, path)
@@ -73,20 +72,8 @@ def _from_state(record: Record, spec: Train, path: str, name: str) -> Iterator[R
 
 def _from_snapshot(record: Record, spec: Train, path: str, step: int) -> Iterator[Row]:
     """Without the optimiser's averages: the first row is right in any case, later ones only where there are none."""
-    weights = {f"weights/{name}": tensor for name, tensor in record.snapshot(step).items()}
-    state = State(step, sum(event.step <= step for event in spec.events), tensors=weights)
+    state = state_of_snapshot(record, spec, step)
     yield from (row for _, row in measured_steps(spec, "cpu", path, state, record.snapshot))
-
-
-def _is_exact(record: Record, spec: Train, step: int) -> bool:
-    """Packed weights are rounded to float16, so that nothing can be recomputed from them to the byte."""
-    return all(tensor.dtype == getattr(torch, spec.plan.dtype) for tensor in record.snapshot(step).values())
-
-
-def _has_averages(spec: Train) -> bool:
-    """Whether the optimiser remembers anything, at any time."""
-    optimisers = [spec.plan.optimiser, *(spec.at(event.step).plan.optimiser for event in spec.events)]
-    return any(not isinstance(one, SGD) or one.momentum > 0 for one in optimisers)
 
 
 def _sizes(record: Record, spec: Search, path: str, n: int) -> list[Stretch]:

@@ -1,24 +1,22 @@
 """Every step of a training with its row: where learning, events and probes meet."""
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
 from engram.errors import EngramError
-from engram.learning import PATHS, Moment, train
-from engram.learning.reference import Gradients, Measured
+from engram.learning import Moment
+from engram.learning.reference import Gradients
 from engram.models import Weights
-from engram.models.trace import Architecture, Head
 from engram.models.transformer import silenced
 from engram.probes.probe import Look, Probe, known_probes, probes_by_name
 from engram.records.files import Row
+from engram.records.forward import walk
 from engram.records.state import State
 from engram.records.weights import initial_weights
 from engram.specs import Train
 from engram.specs.events import Past
-from engram.tasks import Batch
 
 
 def measured_steps(
@@ -32,77 +30,11 @@ def measured_steps(
 
     `past` returns trained weights from before the start, where an event needs them.
     """
-    w, averages = _state(spec, start.tensors, device)
-    kept: dict[int, Weights] = {}
-    for begin, end in _stretches(spec, start):
-        for i, event in enumerate(spec.events):
-            if i >= start.events and event.step == begin:
-                event.act(w, averages, lambda step: kept.get(step) or past(step), (spec.seed, f"event.{i}"))
-        now, heads = spec.at(begin), spec.silent(begin)
-        gradients = _silenced(PATHS[path], heads)
-        steps = train(now.task, now.model, now.plan, now.seed, w, gradients, begin, averages, end)
-        averages = yield from _rows(spec, now, w, gradients, steps, kept)
-
-
-def _stretches(spec: Train, start: State) -> Iterator[tuple[int, int | None]]:
-    """From where to where nothing happens; the last stretch goes to the end."""
-    stages = (stage.step for stage in spec.plan.stages if stage.step > start.step)
-    turns = {start.step, *stages, *(event.step for event in spec.events[start.events :])}
-    return pairwise([*sorted(turns), None])  # type: ignore[list-item]
-
-
-def _rows(
-    spec: Train,
-    now: Train,
-    w: Weights,
-    gradients: Gradients,
-    steps: Generator[Moment, None, Weights],
-    kept: dict[int, Weights],
-) -> Generator[tuple[Moment, Row], None, Weights]:
-    """Each step with its row; weights that a later event needs are kept."""
-    asked_for = {step for event in spec.events for step in event.earlier.values()}
-    while True:
-        try:
-            moment = next(steps)
-        except StopIteration as over:
-            return over.value
-        if moment.step in asked_for:
-            kept[moment.step] = {name: value.clone() for name, value in moment.weights.items()}
-        used = silenced(spec.model, w, spec.silent(moment.step))
-        probed = probe(now, moment.step, used, gradients, lambda: _first(spec, w))
-        yield moment, {"step": moment.step} | moment.metrics | probed
-
-
-def _silenced(gradients: Gradients, heads: frozenset[Head]) -> Gradients:
-    """The gradients of a model in which these heads write nothing."""
-    if not heads:
-        return gradients
-
-    def without(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
-        found = gradients(model, silenced(model, w, heads), batch, loss, names)
-        return replace(found, gradients=silenced(model, found.gradients, heads))
-
-    return without
-
-
-def _state(spec: Train, stored: Weights, device: str) -> tuple[Weights, Weights]:
-    """Weights and optimiser averages: initial values, overlaid by what was stored."""
-    first = initial_weights(spec)
-    _refuse_other_shapes(spec, first, stored)
-    weights = {key.removeprefix("weights/"): value for key, value in stored.items() if key.startswith("weights/")}
-    averages = {key: value.to(device) for key, value in stored.items() if not key.startswith("weights/")}
-    return {name: value.to(device) for name, value in (first | weights).items()}, averages
-
-
-def _refuse_other_shapes(spec: Train, first: Weights, stored: Weights) -> None:
-    """A state holds the trained matrices, all of them, and averages of these; each in its own shape."""
-    held = {key.removeprefix("weights/") for key in stored if key.startswith("weights/")}
-    if stored and held != set(spec.plan.trained):
-        raise EngramError(f"the state holds the matrices {sorted(held)}, not {sorted(spec.plan.trained)}")
-    for key, value in stored.items():
-        name = key.partition("/")[2]
-        if name not in held or (value.dim() and value.shape != first[name].shape):
-            raise EngramError(f"the state holds {key} of shape {tuple(value.shape)}, which is none of the model's")
+    for at in walk(spec, device, path, start, past):
+        step = at.moment.step
+        used = silenced(spec.model, at.w, spec.silent(step))
+        probed = probe(at.now, step, used, at.gradients, partial(_first, spec, at.w))
+        yield at.moment, {"step": step} | at.moment.metrics | probed
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """Fields of a Spec: how a page asks for them, and how they are overridden by their dotted names, as in task.K=3."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from engram.errors import EngramError, did_you_mean
 from engram.specs.encode import TAGS, decode, encode, user_code
+from engram.tasks.corpus import carried_by, carrying
 from engram.values import Value
 
 Described = TypeVar("Described", bound=Value)  # a Spec
@@ -84,7 +86,8 @@ def with_settings(spec: Described, settings: dict[str, Any]) -> Described:
     data = encode(spec)
     for path, value in settings.items():
         _set(data, path.split("."), value, path)
-    return decode(data, user_code(spec))
+    with carrying(carried_by(spec)):
+        return decode(data, user_code(spec))
 
 
 def setting(spec: Value, path: str) -> Offer | None:
@@ -129,6 +132,11 @@ def read_value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+def short_hash(settings: Any) -> str:
+    """A name for these settings in the name of a file."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
 
 
 def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:

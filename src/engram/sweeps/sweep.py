@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from engram.api import Watch, attempt_specs, labelled_specs, save_figures, seed_list, short_hash, unwatched
+from engram.api import Watch, attempt_specs, labelled_specs, save_figures, seed_list, unwatched
 from engram.claims.experiment import Labelled, Scale, known_scale
 from engram.claims.intervals import Student
 from engram.engines import Failed, Outcome
@@ -22,7 +22,7 @@ from engram.records.faces import HEADLINES
 from engram.records.files import home
 from engram.specs import Spec
 from engram.specs.encode import encode
-from engram.specs.settings import with_settings
+from engram.specs.settings import short_hash, with_settings
 from engram.specs.spec import run_id
 from engram.sweeps.cells import Axes, Cell, Point, merged, points
 from engram.sweeps.cost import left, seconds_left

@@ -3,8 +3,7 @@
 import csv
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,29 +14,60 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt32
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PrivateAttr
 
 from engram.errors import EngramError
 from engram.plain import read_plain
+from engram.tasks.counts import LARGEST_ALPHABET, Counts
 from engram.values import Value
 
 VISIBLE = {"\n": "⏎", " ": "␣", "\t": "⇥"}
-LARGEST_ALPHABET = 4096  # N×N tables: 128 MB each at this size
 MOST_TEXT = 256 << 20  # bytes of a text
-_read_here: set["TextFile"] = set()  # texts that this process has read
+MOST_KNOWN = 8  # texts that are remembered
+_known: dict[str, "Counted"] = {}  # by SHA-256: texts that this process has read, wherever they lie
 _of_a_record: ContextVar[bool] = ContextVar("of_a_record", default=False)
+_tables: ContextVar["Tables | None"] = ContextVar("tables", default=None)
+
+
+class Tables:
+    """The tables of texts that a record carries, each read when it is first needed.
+
+    They serve the Specs of that record only: what others say of a text is not believed elsewhere.
+    """
+
+    def __init__(self, read: Callable[[str], Counts | None]):
+        self._read, self._found = read, dict[str, Counted | None]()
+
+    def get(self, sha256: str) -> "Counted | None":
+        if sha256 not in self._found:
+            counts = self._read(sha256)
+            self._found[sha256] = None if counts is None else Counted.of(counts)
+        return self._found[sha256]
 
 
 class TextFile(Value, name="tasks.corpus.TextFile"):
     """A user's own text. Its SHA-256 is its identity; the path only says where it was.
 
     One that a record names is not read before its letters are needed: whoever only lists or shows a record of
-    somebody else opens no file that the record points at.
+    somebody else opens no file that the record points at. A record that carries the table of its text needs no file.
     """
 
     unhashed = frozenset({"path"})
     path: str
     sha256: str
+    _carried: Tables | None = PrivateAttr(default_factory=_tables.get)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TextFile) and (self.path, self.sha256) == (other.path, other.sha256)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.sha256))
+
+    @property
+    def counted(self) -> "Counted":
+        """Its counts: of the same bytes, if this process has read them anywhere, or of the record, or of the file."""
+        found = _known.get(self.sha256) or (self._carried.get(self.sha256) if self._carried else None)
+        return found or _from_text(self)
 
     @classmethod
     def at(cls, path: str) -> "TextFile":
@@ -49,7 +79,7 @@ class TextFile(Value, name="tasks.corpus.TextFile"):
         return found
 
     def text(self) -> str:
-        content = _read(self.path)
+        content = _read(self.path, self._carried is not None)
         if hashlib.sha256(content).hexdigest() != self.sha256:  # what it is now is nobody's business
             raise EngramError(
                 f"corpus {self.path} changed: its SHA-256 was {self.sha256[:12]}…; restore the file, or start a new run"
@@ -68,22 +98,50 @@ def _named(source: Any) -> Any:
 Text = Annotated[Literal["shakespeare"] | TextFile, BeforeValidator(_named)]  # what a task may be made of
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, of_a_record: bool = False) -> bytes:
     try:
         return read_plain(Path(path), MOST_TEXT, follow=True)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise EngramError(f"task.corpus: cannot read {path!r} ({why}); give a text file, or 'shakespeare'") from None
+        own = "the record is of a version that kept no table of its text: put the same text there"
+        fix = own if of_a_record else "give a text file, or 'shakespeare'"
+        raise EngramError(f"task.corpus: cannot read {path!r} ({why}); {fix}") from None
 
 
 @contextmanager
-def as_a_record_says() -> Iterator[None]:
+def as_a_record_says(tables: Tables | None = None) -> Iterator[None]:
     """Here no text is read: a record that somebody looks at is not a user who names a file of his."""
     before = _of_a_record.set(True)
     try:
-        yield
+        with carrying(tables):
+            yield
     finally:
         _of_a_record.reset(before)
+
+
+@contextmanager
+def carrying(tables: Tables | None) -> Iterator[None]:
+    """Texts that are named here take their letters from these tables, if there are any."""
+    before = _tables.set(tables)
+    try:
+        yield
+    finally:
+        _tables.reset(before)
+
+
+def text_files(value: Any) -> dict[str, TextFile]:
+    """The texts that a Value is made of, by their SHA-256."""
+    if isinstance(value, TextFile):
+        return {value.sha256: value}
+    if isinstance(value, Value):
+        value = [getattr(value, name) for name in type(value).model_fields]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return {sha256: text for part in parts for sha256, text in text_files(part).items()}
+
+
+def carried_by(value: Any) -> Tables | None:
+    """The tables of the record from which a Value was read, if its texts come from one."""
+    return next((text._carried for text in text_files(value).values() if text._carried), None)
 
 
 def is_a_record_read() -> bool:
@@ -94,7 +152,7 @@ def is_a_record_read() -> bool:
 def unread(task: object) -> bool:
     """Whether a record is only looked at, and the letters of its task are in a text that has not been read here."""
     source = getattr(task, "corpus", None)
-    return _of_a_record.get() and isinstance(source, TextFile) and source not in _read_here
+    return _of_a_record.get() and isinstance(source, TextFile) and source.sha256 not in _known
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +184,20 @@ def conditional(counts: np.ndarray, unigram: np.ndarray) -> Float[np.ndarray, "N
     return rows / rows.sum(axis=1, keepdims=True)
 
 
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The counts of a text, and the laws they give."""
+
+    counts: Counts
+    corpus: Corpus
+
+    @classmethod
+    def of(cls, counts: Counts) -> "Counted":
+        return cls(counts, _normalised(counts.alphabet, counts.letters, counts.pairs))
+
+
 def corpus_of(source: str | TextFile) -> Corpus:
-    if isinstance(source, TextFile):
-        return _from_text(source)  # type: ignore[arg-type]  # frozen, so it has a hash
-    return _shakespeare()
+    return source.counted.corpus if isinstance(source, TextFile) else _shakespeare()
 
 
 @lru_cache(maxsize=1)
@@ -142,8 +210,8 @@ def _shakespeare() -> Corpus:
     return _normalised(alphabet, unigram, counts)
 
 
-@lru_cache(maxsize=4)
-def _from_text(source: TextFile) -> Corpus:
+def _from_text(source: TextFile) -> Counted:
+    """Read, and remembered by what it is."""
     text = source.text()
     alphabet = "".join(sorted(set(text)))
     if not 2 <= len(alphabet) <= LARGEST_ALPHABET:
@@ -152,13 +220,10 @@ def _from_text(source: TextFile) -> Corpus:
             f"task.corpus: {source.path} {found}; a text must have 2 to {LARGEST_ALPHABET} different characters; "
             "give another text file, or 'shakespeare'"
         )
-    index = {character: i for i, character in enumerate(alphabet)}
-    ids = np.array([index[character] for character in text])
-    counts = np.zeros((len(alphabet), len(alphabet)), dtype=np.int64)
-    np.add.at(counts, (ids[:-1], ids[1:]), 1)
-    occurrences = Counter(text)
-    _read_here.add(source)
-    return _normalised(alphabet, np.array([occurrences[character] for character in alphabet]), counts)
+    for oldest in list(_known)[: max(0, len(_known) - MOST_KNOWN + 1)]:
+        del _known[oldest]
+    _known[source.sha256] = Counted.of(Counts.of(text, alphabet))
+    return _known[source.sha256]
 
 
 def _normalised(alphabet: str, unigram: np.ndarray, counts: np.ndarray) -> Corpus:

@@ -29,8 +29,7 @@ from engram.records.places import named, named_own
 from engram.runner.recheck import Extent
 from engram.runner.recheck import recheck as recomputed
 from engram.signals import keeping
-from engram.specs import Spec, Train
-from engram.specs.encode import digest_of
+from engram.specs import Spec
 from engram.specs.settings import all_with_settings, tells_apart
 from engram.specs.spec import run_id
 
@@ -157,14 +156,9 @@ def _relabelled(runs: Runs, apart: Sequence[str]) -> tuple[list[dict[str, Any]],
 
 
 def _plain_curves(records: Sequence[Record]) -> list[Any]:
-    """A figure for each kind of training: those that differ in their seed only."""
-    from engram.show.curves import curves
+    from engram.show.curves import curves_by_kind
 
-    kinds: dict[str, list[Record]] = {}
-    for record in records:
-        if isinstance(record.spec, Train):
-            kinds.setdefault(digest_of(record.spec.model_copy(update={"seed": 0})), []).append(record)
-    return [curves(same) for same in kinds.values()]
+    return curves_by_kind(records)
 
 
 def _short_hash(settings: dict[str, Any]) -> str:

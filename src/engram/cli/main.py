@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
+from engram.cli.ahead import agreed, heading, what_is_ahead
+from engram.cli.experiments import list_, list_group, show
 from engram.cli.facts import fact
 from engram.cli.findings import findings
 from engram.cli.lab import lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
 from engram.cli.output import (
+    Json,
     answer,
     console,
     near,
@@ -20,6 +23,7 @@ from engram.cli.output import (
     say,
     tell,
     watched,
+    watched_as,
 )
 from engram.cli.predict import predict
 from engram.cli.queue import queue
@@ -38,8 +42,9 @@ app = App(
     suppress_keyboard_interrupt=False,  # it would end without a word; `main` says what was kept
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
-for command in (runs, queue, predict, fact, truncate, lab, replay, verify, ledger, findings, register):
+for command in (show, runs, queue, predict, fact, truncate, lab, replay, verify, ledger, findings, register):
     app.command(command)
+app.command(list_, name="list")
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
 
@@ -105,22 +110,6 @@ def _print_birth(result: Any, report: Path) -> None:
     tell("", *(f"figure  {near(path)}" for path in pictures), f"report  {near(report)}")
 
 
-@app.command(name="list")
-def list_(*, json: bool = False) -> None:
-    """List the experiments with their claims and run times."""
-    from engram import experiments
-
-    found = [experiments.find(name) for name in experiments.names()]
-    rows = [{"name": e.name, "about": e.about, "times": e.times, "claims": list(e.statements)} for e in found]
-    if json:
-        answer({"experiments": rows})
-        return
-    for row, experiment in zip(rows, found, strict=True):
-        tell(f"{row['name']}", f"  {row['about']}", f"  {row['times']}")
-        for id, statement in experiment.statements.items():
-            tell(f"    {id:<24} {statement}")
-
-
 @app.command
 def run(
     name: str,
@@ -131,12 +120,15 @@ def run(
     device: str = "auto",
     path: str = "auto",
     settings: Settings = (),
-    json: bool = False,
+    yes: bool = False,
+    json: Json = False,
 ) -> None:
-    """Run an experiment, or your own file (./file.py).
+    """Run an experiment, or your own file (./file.py). What is here already is not run again.
 
     Parameters
     ----------
+    name
+        As `engram list` shows it, or the path of your file.
     scale
         smoke (seconds), quick (minutes) or paper (the published sizes).
     seeds
@@ -149,16 +141,23 @@ def run(
         How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
     settings
         Fields of the Spec to override, as in --set task.K=3 plan.optimiser.lr=0.1.
+    yes
+        Begin without asking what takes longer than an hour.
     """
     from engram import api
     from engram.claims.seeds import read_seeds
     from engram.show.tables import print_claims, print_rows
     from engram.specs.settings import parse_settings
 
+    list_group(name, "run", json)
     if engine != "local":
         raise EngramError(f"--engine: unknown {engine!r}; this version has only the engine local")
-    watch = watched(f"{name}, {scale} scale", device)
-    result = api.run(name, scale, read_seeds(seeds), parse_settings(settings), device, watch, path)
+    chosen, changes = read_seeds(seeds), parse_settings(settings)
+    found = what_is_ahead(name, scale, chosen, changes)
+    if not agreed(found, yes):
+        return
+    watch = watched_as(heading(name, scale, found, changes), device)
+    result = api.run(name, scale, chosen, changes, device, watch, path)
     if json:
         answer(result.to_json())
         return

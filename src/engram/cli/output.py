@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,19 +51,28 @@ def _whole(type_: type, tokens: Any) -> int:
     return int(tokens[0].value)
 
 
+Json = Annotated[bool, Parameter(help="Print one JSON object on stdout; errors, too, are one.")]
 WholeNumber = Annotated[int, Parameter(converter=_whole)]
 
 
 def watched(what: str, device: str) -> Any:
     """The terminal view, headed by what runs where."""
+    return _view(lambda specs: f"{what}, {len(specs)} run{'s' * (len(specs) > 1)}", device)
+
+
+def watched_as(heading: str, device: str) -> Any:
+    """The same under a heading that says how many runs there are."""
+    return _view(lambda specs: heading, device)
+
+
+def _view(heading: Callable[[Any], str], device: str) -> Any:
     from engram.engines.local import choose_device, cores
     from engram.show.terminal import View
 
     chosen, why = choose_device(device)
 
     def watch(specs: Any) -> Any:
-        runs = f"{len(specs)} run{'s' * (len(specs) > 1)}"
-        say(f"{what}, {runs} · device {chosen} ({why}) · {cores()} cores")
+        say(f"{heading(specs)} · device {chosen} ({why}) · {cores()} cores")
         return View(specs)
 
     return watch
@@ -72,7 +81,7 @@ def watched(what: str, device: str) -> Any:
 def confirmed(question: str, command: str) -> bool:
     """Whether a person at the terminal says yes; where nobody can be asked, --yes must say so."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise EngramError(f"{command}: nobody can be asked here; say --yes to go on")
+        raise EngramError(f"{command}: {question} Nobody can be asked here; say --yes to go on")
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

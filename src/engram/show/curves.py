@@ -14,6 +14,7 @@ from engram.show.literal import literal
 from engram.show.panels import dots, finished, lines_and_mean, panels
 from engram.show.style import COLOURS, INK, MUTED, house_style
 from engram.specs import Train
+from engram.specs.encode import digest_of
 
 
 @house_style()
@@ -48,6 +49,15 @@ def curves(records: Sequence[Record], names: Sequence[str] | None = None) -> Fig
     axes[-1].set_xlabel("training step")
     _mark_events(list(axes), records)
     return headline(finished(*axes), describe(records))
+
+
+def curves_by_kind(records: Sequence[Record]) -> list[Figure]:
+    """A figure for each kind of training: those that differ in their seed only."""
+    kinds: dict[str, list[Record]] = {}
+    for record in records:
+        if isinstance(record.spec, Train):
+            kinds.setdefault(digest_of(record.spec.model_copy(update={"seed": 0})), []).append(record)
+    return [curves(same) for same in kinds.values()]
 
 
 def _mark_events(axes: Sequence[Axes], records: Sequence[Record]) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engram.shown import Shown
 
 Claims = dict[str, dict[str, Any]]
+LIST = """--set 'plan.trained=["W_O2"]'"""
 PLURAL = {"agrees": "agree", "disagrees": "disagree"}
 
 
@@ -117,3 +118,28 @@ def _print_shown(found: "Shown", scale: str | None) -> None:
     seeds = f"{len(found.seeds)} seed{'s' * (len(found.seeds) != 1)} ({seeds_in_words(found.seeds)})"
     tell("", f"from {len(found.records)} records at {found.scale} scale, {seeds}; nothing was computed")
     tell(*(f"figure  {near(path)}" for path in found.figures if path.suffix == ".png"))
+
+
+def fields(name: str, *, scale: str = "quick", json: Json = False) -> None:
+    """List every field of an experiment's runs that --set can change: its name, value, type and meaning.
+
+    Parameters
+    ----------
+    name
+        An experiment as `engram list` shows it, or your own file (./file.py).
+    scale
+        smoke, quick or paper: of which the values are.
+    """
+    from engram.claims.experiment import known_scale
+    from engram.experiments import find
+    from engram.specs.fields import settings_of
+
+    list_group(name, "fields", json)
+    rows = settings_of(find(name).specs(known_scale(scale), [0]))
+    if json:
+        answer({"experiment": find(name).name, "scale": scale, "fields": rows})
+        return
+    from engram.show.tables import print_fields
+
+    print_fields(console(), rows)
+    tell("", f"Set them with: engram run {name} --set FIELD=VALUE …", f"A list is written as JSON: {LIST}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 from engram.cli.ahead import agreed, heading, what_is_ahead
-from engram.cli.experiments import list_, list_group, show
+from engram.cli.experiments import fields, list_, list_group, show
 from engram.cli.facts import fact
 from engram.cli.findings import findings
 from engram.cli.lab import lab, open_lab, replay
@@ -42,7 +42,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # it would end without a word; `main` says what was kept
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
 )
-for command in (show, runs, queue, predict, fact, truncate, lab, replay, verify, ledger, findings, register):
+for command in (show, fields, runs, queue, predict, fact, truncate, lab, replay, verify, ledger, findings, register):
     app.command(command)
 app.command(list_, name="list")
 

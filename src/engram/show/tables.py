@@ -1,5 +1,6 @@
 """Tables for the terminal, from the same dicts that --json prints."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,6 +57,24 @@ def print_experiment(console: Console, row: dict[str, Any]) -> None:
         verdict = row["verdicts"][id]
         line = Text.assemble("    ", (f"{verdict:<12}", VERDICT_STYLE[verdict]), f"  {statement}  ", (id, "dim"))
         console.print(line, soft_wrap=True)
+
+
+def print_fields(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+    """Field, what it is, and its meaning with its type; where runs differ, all of its values."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("field", "value", "type and meaning"):
+        table.add_column(title, overflow="fold")
+    for row in rows:
+        values = " · ".join(_short(value) for value in row["values"])
+        about = Text.assemble((printable(row["type"]), "cyan"), f": {printable(row['meaning'])}")
+        table.add_row(Text(printable(row["field"])), Text(printable(values)), about)
+    console.print(table)
+
+
+def _short(value: Any) -> str:
+    """As --set takes it, cut where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _verdict(verdict: str) -> tuple[str, str]:

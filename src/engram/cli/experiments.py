@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from engram.cli.output import Json, answer, console, near, say, tell
+from engram.cli.completion import Name
+from engram.cli.output import answer, console, near, say, tell
 from engram.errors import EngramError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ LIST = """--set 'plan.trained=["W_O2"]'"""
 PLURAL = {"agrees": "agree", "disagrees": "disagree"}
 
 
-def list_(*words: str, json: Json = False) -> None:
+def list_(*words: str, json: bool = False) -> None:
     """List experiments: what each shows, its run times, and its claims with their verdicts.
 
     Parameters
@@ -38,10 +39,13 @@ def list_(*words: str, json: Json = False) -> None:
 
 
 def _verdicts(found: "list[Experiment]") -> Claims:
-    """The claims of experiments by their ids, as the ledger decides them."""
+    """Claims by their ids, as the ledger decides them; where no run is here, as the committed records did."""
+    from engram.claims.verdicts import committed_verdicts
     from engram.cli.decided import decided
     from engram.records.files import COMMITTED, home
 
+    if not any(home().glob("*/digest.json")) and not any(home().glob("*.zip")):
+        return {id: claim | {"stale": False} for id, claim in committed_verdicts().items()}
     names = tuple(experiment.name for experiment in found)
     return {claim["id"]: claim for claim in decided(names, [home(), COMMITTED]).claims}
 
@@ -82,7 +86,7 @@ def list_group(name: str, command: str, json: bool) -> None:
         raise EngramError(f"{command}: {name} is a group of experiments; name one: engram {command} {cheapest}")
 
 
-def show(name: str, *, scale: Annotated[str | None, Parameter(show_default=False)] = None, json: Json = False) -> None:
+def show(name: Name, *, scale: Annotated[str | None, Parameter(show_default=False)] = None, json: bool = False) -> None:
     """Show an experiment from the records that there are: figure, claims, verdicts, reasons. Nothing is trained.
 
     Parameters
@@ -120,7 +124,7 @@ def _print_shown(found: "Shown", scale: str | None) -> None:
     tell(*(f"figure  {near(path)}" for path in found.figures if path.suffix == ".png"))
 
 
-def fields(name: str, *, scale: str = "quick", json: Json = False) -> None:
+def fields(name: Name, *, scale: str = "quick", json: bool = False) -> None:
     """List every field of an experiment's runs that --set can change: its name, value, type and meaning.
 
     Parameters

@@ -5,14 +5,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
 from engram.errors import EngramError
 from engram.text import printable, printable_json
 
+JSON = "Print one JSON object on stdout, also where it fails (docs/json.md)."
 answers_to: list[Any] = []
+answered: list[bool] = []  # whether a command has printed its object
 
 
 def say(*lines: str) -> None:
@@ -29,6 +31,7 @@ def tell(*lines: str) -> None:
 
 def answer(data: dict[str, Any]) -> None:
     """One object on stdout. With --json nothing else is printed there."""
+    answered.append(True)
     print(printable_json(json.dumps(data, ensure_ascii=False, allow_nan=False)), file=answers_to[-1])
 
 
@@ -51,7 +54,6 @@ def _whole(type_: type, tokens: Any) -> int:
     return int(tokens[0].value)
 
 
-Json = Annotated[bool, Parameter(help="Print one JSON object on stdout; errors, too, are one.")]
 WholeNumber = Annotated[int, Parameter(converter=_whole)]
 
 
@@ -92,9 +94,24 @@ def print_table(name: str, rows: list[dict[str, Any]], json: bool) -> None:
     answer({name: rows}) if json else print_rows(console(), rows)
 
 
+def fail(kind: str, message: str, code: int, words: list[str]) -> NoReturn:
+    """One line on stderr and an exit code; with --json also an object in the place of the answer that does not come."""
+    say(f"engram: {message}")
+    if "--json" in words and not answered:
+        answer_error(kind, message, code)
+    sys.exit(code)
+
+
+def answer_error(kind: str, message: str, code: int) -> None:
+    """The object that stands where an answer does not come (engram.cli.envelopes.Error)."""
+    error = {"kind": kind, "message": message, "exit_code": code}
+    print(printable_json(json.dumps({"error": error}, ensure_ascii=False)), flush=True)
+
+
 @contextmanager
 def only_the_answer_on_stdout(words: list[str]) -> Iterator[None]:
     """With --json whatever else is printed, also by a user's file, goes to stderr; `answer` knows the way out."""
+    answered.clear()
     answers_to.append(sys.stdout)
     try:
         with redirect_stdout(sys.stderr) if "--json" in words else nullcontext():

@@ -60,15 +60,11 @@ def print_experiment(console: Console, row: dict[str, Any]) -> None:
 
 
 def print_fields(console: Console, rows: Sequence[dict[str, Any]]) -> None:
-    """Field, what it is, and its meaning with its type; where runs differ, all of its values."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("field", "value", "type and meaning"):
-        table.add_column(title, overflow="fold")
+    """A line with field, value and type, and one with its meaning; where runs differ, all of its values."""
     for row in rows:
         values = " · ".join(_short(value) for value in row["values"])
-        about = Text.assemble((printable(row["type"]), "cyan"), f": {printable(row['meaning'])}")
-        table.add_row(Text(printable(row["field"])), Text(printable(values)), about)
-    console.print(table)
+        head = Text.assemble((printable(row["field"]), "bold"), f" = {printable(values)}  ", (row["type"], "dim"))
+        console.print(head, Text(f"    {printable(row['meaning'])}"), sep="\n", soft_wrap=True)
 
 
 def _short(value: Any) -> str:

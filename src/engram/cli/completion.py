@@ -64,10 +64,14 @@ def share_parameters(app: App) -> None:
 
 def _share(command: Any) -> None:
     for name in SAID.keys() & signature(command).parameters.keys():
-        said = f"\n    {name}\n" in (command.__doc__ or "")
-        more = {"completer": runs_to_complete} if SAID[name] == A_RUN else {}
-        told = Parameter(**more) if said else Parameter(help=SAID[name], **more)
-        command.__annotations__[name] = Annotated[command.__annotations__[name], told]
+        if f"\n    {name}\n" not in (command.__doc__ or ""):
+            _annotate(command, name, Parameter(help=SAID[name]))
+        if SAID[name] == A_RUN:
+            _annotate(command, name, Parameter(completer=runs_to_complete))
+
+
+def _annotate(command: Any, name: str, told: Parameter) -> None:
+    command.__annotations__[name] = Annotated[command.__annotations__[name], told]
 
 
 def completion(shell: str = "bash") -> None:

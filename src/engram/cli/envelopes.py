@@ -154,15 +154,15 @@ FIELDS: dict[str, dict[str, Any]] = {
     "runs rm": {"removed": list[str]},
     "runs check": {"ok": bool, "message": str},
 }
-ANSWERS: dict[str, type[BaseModel]] = {
-    command: create_model(
-        "".join(word.title() for word in command.split()),
-        __base__=Envelope,
-        __doc__=f"engram {command} --json",
-        **{name: of if isinstance(of, tuple) else (of, ...) for name, of in parts.items()},
-    )
-    for command, parts in FIELDS.items()
-}
+
+
+def _model(command: str, parts: dict[str, Any]) -> type[BaseModel]:
+    fields: dict[str, Any] = {name: of if isinstance(of, tuple) else (of, ...) for name, of in parts.items()}
+    name = "".join(word.title() for word in command.split())
+    return create_model(name, __base__=Envelope, __doc__=f"engram {command} --json", **fields)
+
+
+ANSWERS = {command: _model(command, parts) for command, parts in FIELDS.items()}
 
 
 def schema() -> dict[str, Any]:

@@ -92,8 +92,8 @@ def _complaint(error: Any) -> str:
     if about.get("gt") == 0 or about.get("ge") == 1:
         return "must be positive"
     if error["type"] in ("int_type", "int_from_float"):
-        return "must be a whole number"
-    message = error["msg"].replace("Input should be", "must be").replace("a valid ", "a ")
+        return "must be an integer"
+    message = error["msg"].replace("Input should be", "must be")
     return message[0].lower() + message[1:]
 
 

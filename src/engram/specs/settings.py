@@ -1,6 +1,7 @@
 """Fields of a Spec: how a page asks for them, and how they are overridden by their dotted names, as in task.K=3."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -14,6 +15,7 @@ from engram.values import NAMED, Value, class_named, import_rooms
 
 Described = TypeVar("Described", bound=Value)  # a Spec
 Plain = str | int | float | bool
+POWER = re.compile(r"[1-9]\d?e\+?(\d|1[0-5])", re.IGNORECASE)  # of ten: a float holds these exactly
 TYPES: dict[Any, str] = {bool: "boolean", int: "integer", float: "number"}  # all else is text
 
 
@@ -116,14 +118,14 @@ def tells_apart(groups: Iterable[Sequence[Value]], path: str) -> bool:
 
 
 def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
-    """task.K=3 … as a dict; values are JSON, or else plain words."""
+    """task.K=3 … as a dict; values are JSON, or else plain words. 1e6 is a whole number, 1.0e6 is not."""
     settings = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not (name and equals):
             raise EngramError(f"--set {word!r}: write FIELD=VALUE, as in --set task.K=3")
         try:
-            settings[name] = json.loads(text)
+            settings[name] = int(float(text)) if POWER.fullmatch(text) else json.loads(text)
         except json.JSONDecodeError:
             settings[name] = text
     return settings
@@ -175,19 +177,10 @@ def _annotation(holder: Any, name: str) -> Any:
 
 
 def _fitting(value: Any, before: Any, annotation: Any, path: str) -> Any:
-    """1e9 where a whole number stands or may stand is one; a word where a class stands is the name of another."""
-    whole = type(before) is int or (int in _plain_types(annotation) and float not in _plain_types(annotation))
-    if isinstance(value, float) and whole and value.is_integer():
-        return int(value)
+    """A word where a class stands is the name of another."""
     if isinstance(value, str) and isinstance(before, dict) and "class" in before and "file" not in before:
         return _of_class(value, before, annotation, path)
     return value
-
-
-def _plain_types(annotation: Any) -> set[Any]:
-    """The types in a union, without their limits."""
-    inner = get_args(annotation)
-    return {annotation} if not inner else {found for part in inner for found in _plain_types(part)}
 
 
 def _of_class(word: str, before: dict[str, Any], annotation: Any, path: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -105,7 +105,8 @@ def fail(kind: str, message: str, code: int, words: list[str]) -> NoReturn:
 def answer_error(kind: str, message: str, code: int) -> None:
     """The object that stands where an answer does not come (engram.cli.envelopes.Error)."""
     error = {"kind": kind, "message": message, "exit_code": code}
-    print(printable_json(json.dumps({"error": error}, ensure_ascii=False)), flush=True)
+    with suppress(OSError):  # nobody may be reading any more
+        print(printable_json(json.dumps({"error": error}, ensure_ascii=False)), flush=True)
 
 
 @contextmanager

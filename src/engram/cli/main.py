@@ -264,7 +264,8 @@ def _run(words: list[str]) -> None:
             _stopped(stop, words)
         if debug:
             raise
-        fail("input" if isinstance(error, EngramError) else "unexpected", explain_crash(error), 2, words)
+        message = explain_crash(error)
+        fail("unexpected" if message.startswith("unexpected ") else "input", message, 2, words)
 
 
 def _stopped(stop: Any, words: list[str]) -> NoReturn:

@@ -47,6 +47,7 @@ check: $(VENV)/.dev
 ledger: $(VENV)/.core
 	@$(BIN)/engram ledger --markdown > LEDGER.md
 	@$(BIN)/engram ledger --html docs/ledger.html --committed
+	@$(BIN)/python -m engram.cli.verdicts
 
 # exit code 1 says that the prose of a finding was written for another verdict; the page names it
 findings: $(VENV)/.core

@@ -12,6 +12,7 @@ import pytest
 
 import engram
 from engram.calculator import measured
+from engram.claims import verdicts
 from engram.claims.findings import declared, stamp
 from engram.claims.ledger import Index, best_runs, ledger
 from engram.cli.decided import adjusted
@@ -108,6 +109,11 @@ def test_ledgers_are_generated_from_committed_records(committed: list[dict[str, 
     assert (ROOT / "LEDGER.md").read_text() == markdown(committed)
     html = page(committed, "the committed records", "engram ledger --html FILE --committed")
     assert (ROOT / "docs/ledger.html").read_text() == html
+
+
+def test_verdicts_are_those_of_committed_records(committed: list[dict[str, Any]]) -> None:
+    """What first results are compared with is what `make ledger` reads off the records, to the byte."""
+    assert verdicts.FILE.read_text() == verdicts.table(committed)
 
 
 def test_capacities_are_generated_from_committed_records(index: Index) -> None:

@@ -98,8 +98,10 @@ def test_a_crash_in_a_user_file_is_told_with_its_place(mine: Path, change: tuple
     mine.write_text(mine.read_text().replace(*change) + "\nprint('hello from the file')\n")
     command = [sys.executable, "-m", "engram", "run", "./mine.py", "--scale", "smoke", "--json"]
     failed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (failed.returncode, failed.stdout) == (2, "")
-    assert says in failed.stderr.splitlines()[-1]
+    error = json.loads(failed.stdout)["error"]
+    assert (failed.returncode, error["kind"]) == (2, "input")
+    assert failed.stderr.splitlines()[-1] == f"engram: {error['message']}"
+    assert says in error["message"]
     assert "please report" not in failed.stderr
 
 

@@ -216,7 +216,7 @@ def test_two_hops_as_a_story() -> None:
 
 BAD: list[tuple[Task, dict[str, Any], str]] = [
     (Hops(), {"letters": 1}, r"task\.letters: .*greater than or equal to 2; got 1"),
-    (Hops(), {"length": 0}, r"task\.length: .*greater than or equal to 1; got 0"),
+    (Hops(), {"length": 0}, r"task\.length: must be positive; got 0"),
     (Hops(), {"hops": [1, 17]}, r"task\.hops: must be increasing numbers within 0 … most = 16; got \[1, 17\]"),
     (Hops(), {"hops": [2, 1]}, r"task\.hops: must be increasing .*got \[2, 1\]"),
     (Hops(), {"hops": [1, 1]}, r"task\.hops: must be increasing .*got \[1, 1\]"),

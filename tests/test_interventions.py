@@ -66,7 +66,7 @@ def test_what_cannot_be_told_is_refused(words: str) -> None:
 
 def test_what_is_no_event_is_refused(spec: Train) -> None:
     fields = {name: getattr(spec, name) for name in Train.model_fields}
-    with pytest.raises(EngramError, match=r"events\.0: input should be an instance of Event; got 'freeze'"):
+    with pytest.raises(EngramError, match=r"events\.0: must be an instance of Event; got 'freeze'"):
         build(Train, fields | {"events": ("freeze",)})
 
 

@@ -51,7 +51,7 @@ def test_an_intervention_that_the_page_has_never_heard_of(page: Page, lab: Serve
     expect(page.get_by_test_id("intervention-factor")).to_have_value("2")
     page.get_by_test_id("intervention-factor").fill("-3")
     page.get_by_test_id("intervention-apply").click()
-    expect(page.locator("label", has=page.get_by_test_id("intervention-factor"))).to_contain_text("greater than 0")
+    expect(page.locator("label", has=page.get_by_test_id("intervention-factor"))).to_contain_text("must be positive")
     page.get_by_test_id("intervention-matrix").select_option("W_K2")
     page.get_by_test_id("intervention-factor").fill("0.5")
     page.get_by_test_id("intervention-sign").select_option("turned")

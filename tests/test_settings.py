@@ -11,10 +11,11 @@ from engram import api
 from engram.claims.experiment import unique
 from engram.errors import EngramError
 from engram.experiments import find
+from engram.learning import SGD, Adam
 from engram.models import Layer, Transformer
 from engram.records.shelf import all_records
 from engram.specs import Check, Spec, Train
-from engram.specs.settings import all_with_settings, with_settings
+from engram.specs.settings import all_with_settings, parse_settings, with_settings
 
 
 def test_whole_numbers_count_into_tuples(tiny: Callable[..., Train]) -> None:
@@ -50,9 +51,53 @@ def test_a_setting_goes_to_the_specs_that_have_its_field(tiny: Callable[..., Tra
         ("plam.steps", r"^--set plam\.steps: no such field; "),
         ("task.k", r"^task\.k: no such field in Bigram; did you mean K"),
         ("task.revision", "not a field of a Spec"),
+        ("K", r"^--set K: no such field; did you mean sizes\.K or task\.K\? `engram fields NAME` lists"),
+        ("optimiser.LR", r"did you mean plan\.optimiser\.lr\?"),
+        ("optimizer.lr", r"did you mean plan\.optimiser\.lr\?"),
     ]:
         with pytest.raises(EngramError, match=says):
             all_with_settings(specs, {setting: 5})
+
+
+def test_a_word_names_another_class_and_keeps_what_both_have(tiny: Callable[..., Train]) -> None:
+    """plan.optimiser=Adam: a rate of learning and a decay are known to both, a momentum is not."""
+    for word in ("Adam", "adam"):
+        changed = with_settings(tiny(lr=0.25), {"plan.optimiser": word, "plan.optimiser.eps": 1e-6})
+        assert changed.plan.optimiser == Adam(lr=0.25, weight_decay=1e-4, eps=1e-6)
+    assert with_settings(changed, {"plan.optimiser": "SGD"}).plan.optimiser == SGD(lr=0.25, weight_decay=1e-4)
+    assert with_settings(tiny(), {"model": "Transformer"}).model == Transformer(d=16)
+    with pytest.raises(
+        EngramError, match=r"^--set plan\.optimiser: no 'Adem' here; did you mean Adam\? allowed: SGD, Ad"
+    ):
+        with_settings(tiny(), {"plan.optimiser": "Adem"})
+
+
+def test_whole_numbers_may_be_written_as_powers(tiny: Callable[..., Train]) -> None:
+    """1e2 is 100 wherever a number stands."""
+    settings = parse_settings(("plan.steps=1e2", "plan.snapshot_every=5e0", "plan.optimiser.lr=1e0"))
+    plan = with_settings(tiny(), settings).plan
+    assert (plan.steps, plan.snapshot_every, plan.optimiser.lr) == (100, 5, 1.0)
+    assert type(plan.steps) is int
+    check = Check(law="bigram.floor_levels", sizes={"K": 1, "T": 10}, draws=5)
+    assert with_settings(check, parse_settings(("sizes.T=2e1", "draws=1E+1"))) == check.model_copy(
+        update={"sizes": {"K": 1, "T": 20}, "draws": 10}
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"model.d": -1}, r"^model\.d: must be positive; got -1$"),
+        ({"plan.optimiser.lr": -0.1}, r"^plan\.optimiser\.lr: must be positive; got -0\.1$"),
+        ({"task.T": 1}, r"^task\.T: must be greater than or equal to 2; got 1$"),
+        ({"plan.steps": 2.5}, r"^plan\.steps: must be an integer; got 2\.5$"),
+        ({"task.triggers": "some"}, r"^task\.triggers: must be 'random' or 'fixed'; got 'some'$"),
+    ],
+    ids=str,
+)
+def test_what_a_value_must_be(tiny: Callable[..., Train], setting: dict[str, Any], says: str) -> None:
+    with pytest.raises(EngramError, match=says):
+        with_settings(tiny(), setting)
 
 
 def test_a_setting_that_only_some_runs_have(home: Path) -> None:

@@ -33,7 +33,7 @@ def explain_crash(error: BaseException) -> str:
     message = " ".join(str(error).split())
     if isinstance(error, EngramError):
         return message
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocate memory" in message):
         return "not enough memory; lower plan.batch, task.T or model.d"
     if isinstance(error, OSError) and error.filename:
         return f"cannot use {error.filename} ({error.strerror}); check it, or set ENGRAM_HOME to another folder"

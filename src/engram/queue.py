@@ -19,6 +19,7 @@ from engram.claims.experiment import Experiment, Scale
 from engram.claims.ledger import Index
 from engram.claims.registration import forms_at, registration
 from engram.engines import OnRow
+from engram.engines.ahead import CORES_OF_TIMES, seconds_so_far
 from engram.engines.local import Local, cores
 from engram.errors import EngramError, explain_crash
 from engram.records import Record, files
@@ -30,7 +31,6 @@ from engram.specs.spec import run_id
 
 Say = Callable[[str], None]
 LOCK, RAISED = "queue.lock", "queue.json"
-CORES_OF_TIMES = 2  # "a seed on 2 cores"
 PATIENCE = 60.0  # seconds for workers of a queue that was killed: they finish their step and save
 SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_LOOKS = 60.0, 2.0
 STATES = ("done", "running", "left", "failed")
@@ -230,10 +230,10 @@ class Look:
         unfinished = {*self.ids("left"), *self.ids("running")}
         for job in self.queue.jobs:
             for place, id in enumerate(job.specs):
-                if self.states[id][0] == "done" and (seconds := _seconds(home / id)):
+                if self.states[id][0] == "done" and (seconds := seconds_so_far(home / id)):
                     took.setdefault((job.name, place), []).append(seconds)
         return {
-            id: max(0.0, mean(took.get((job.name, place), [job.seconds_a_spec])) - _seconds(home / id))
+            id: max(0.0, mean(took.get((job.name, place), [job.seconds_a_spec])) - seconds_so_far(home / id))
             for job in reversed(self.queue.jobs)
             for place, id in enumerate(job.specs)
             if id in unfinished
@@ -263,11 +263,3 @@ class Look:
         told = self._counts(self.states)
         states = ", ".join(f"{told[state]} {state}" for state in STATES)
         return f"{len(self.states)} runs: {states}; about {told['hours']:.1f} hours left on {cores()} cores"
-
-
-def _seconds(folder: Path) -> float:
-    """What a run has taken so far; 0 where nothing is known, as of packed records. A clock is never worth an error."""
-    try:
-        return float(json.loads(files.complete_lines((folder / "timing.jsonl").read_bytes())[-1])["seconds"])
-    except (OSError, LookupError, ValueError, TypeError):
-        return 0.0

@@ -220,9 +220,10 @@ def _decided(experiment: Experiment, index: Index) -> list[Entry]:
     return entries_of(experiment, *best)
 
 
-def best_runs(experiment: Experiment, index: Index) -> tuple[Runs, list[int]] | None:
+def best_runs(
+    experiment: Experiment, index: Index, largest_first: Sequence[Scale] = ("paper", "quick")
+) -> tuple[Runs, list[int]] | None:
     """The records that decide an experiment's claims, and the seeds that diverged; None if no seed is complete."""
-    largest_first: list[Scale] = ["paper", "quick"]
     seeds = {scale: _deciding(experiment, scale, _ended_seeds(experiment, scale, index)) for scale in largest_first}
     whole = {scale: [seed for seed, finished in seeds[scale].items() if finished] for scale in largest_first}
     some: list[Scale] = [scale for scale in largest_first if whole[scale]]

@@ -24,6 +24,10 @@ def verify(
 
     Parameters
     ----------
+    names
+        Experiments or claims, or what their names begin with; all unless some are named.
+    scale
+        smoke, quick or paper: at which scale what is missing is run.
     anew
         Ignore the committed records: run everything that has not been run here.
     controls
@@ -81,6 +85,8 @@ def ledger(
 
     Parameters
     ----------
+    names
+        Experiments or claims, or what their names begin with; all unless some are named.
     html
         Write it to this file: one page with filters that opens offline.
     committed

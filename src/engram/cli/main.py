@@ -3,10 +3,14 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
+from engram.cli.ahead import agreed, heading, what_is_ahead
+from engram.cli.bench import bench
+from engram.cli.completion import Name, completion, share_parameters
+from engram.cli.experiments import fields, list_, list_group, show
 from engram.cli.facts import fact
 from engram.cli.findings import findings
 from engram.cli.lab import lab, open_lab, replay
@@ -15,13 +19,15 @@ from engram.cli.moving import runs
 from engram.cli.output import (
     WholeNumber,
     answer,
+    answer_error,
+    answered,
     console,
+    fail,
     near,
     only_the_answer_on_stdout,
-    print_table,
-    say,
     tell,
     watched,
+    watched_as,
 )
 from engram.cli.predict import predict
 from engram.cli.queue import queue
@@ -38,10 +44,14 @@ app = App(
     exit_on_error=False,
     print_error=False,
     suppress_keyboard_interrupt=False,  # it would end without a word; `main` says what was kept
-    help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. Every command takes --json and --debug.",
+    help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. --json: print one JSON object (docs/json.md). "
+    "--debug: show the traceback of an error. Both go with every command.",
 )
-for command in (sweep, runs, queue, predict, fact, truncate, lab, replay, verify, ledger, findings, register):
+for command in (show, fields, bench, sweep, runs, queue, predict, fact, truncate, lab, replay):
     app.command(command)
+for command in (verify, ledger, findings, register, completion):
+    app.command(command)
+app.command(list_, name="list")
 
 Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
 
@@ -95,37 +105,20 @@ def _births(record: Any) -> dict[str, dict[str, int | None]]:
 def _print_birth(result: Any, report: Path) -> None:
     from engram.claims.readings import late_mean
     from engram.show.progress import birth_summary
-    from engram.show.tables import print_claims
 
     (record,) = result.records
     tell(*birth_summary(record))
     accuracy = late_mean(record, "accuracy.in_context", record.train.steps)
     tell("", f"in-context accuracy {accuracy:.3f} (mean of the last 30 steps)", "")
-    print_claims(console(), result.claims)
-    tell("", "One seed decides nothing: `engram ledger birth` has the verdicts over seeds.")
+    _print_claims(result)
+    tell("", "`engram show birth.joint` has the numbers over all seeds, and the reasons.")
     pictures = [path for path in result.figures if path.suffix == ".png"]
     tell("", *(f"figure  {near(path)}" for path in pictures), f"report  {near(report)}")
 
 
-@app.command(name="list")
-def list_(*, json: bool = False) -> None:
-    """List the experiments with their claims and run times."""
-    from engram import experiments
-
-    found = [experiments.find(name) for name in experiments.names()]
-    rows = [{"name": e.name, "about": e.about, "times": e.times, "claims": list(e.statements)} for e in found]
-    if json:
-        answer({"experiments": rows})
-        return
-    for row, experiment in zip(rows, found, strict=True):
-        tell(f"{row['name']}", f"  {row['about']}", f"  {row['times']}")
-        for id, statement in experiment.statements.items():
-            tell(f"    {id:<24} {statement}")
-
-
 @app.command
 def run(
-    name: str,
+    name: Name,
     *,
     scale: str = "quick",
     seeds: str = "1",
@@ -134,12 +127,15 @@ def run(
     path: str = "auto",
     settings: Settings = (),
     snapshots: WholeNumber | None = None,
+    yes: bool = False,
     json: bool = False,
 ) -> None:
-    """Run an experiment, or your own file (./file.py).
+    """Run an experiment, or your own file (./file.py). What is here already is not run again.
 
     Parameters
     ----------
+    name
+        As `engram list` shows it, or the path of your file.
     scale
         smoke (seconds), quick (minutes) or paper (the published sizes).
     seeds
@@ -154,29 +150,46 @@ def run(
         Fields of the Spec to override, as in --set task.K=3 plan.optimiser.lr=0.1.
     snapshots
         Store weights every so many steps, besides steps 0, 1, 2, 4, 8, … and the last; no number depends on it.
+    yes
+        Begin without asking what takes longer than an hour.
     """
     from engram import api
     from engram.claims.seeds import read_seeds
     from engram.cli.run_table import lacking_snapshots
-    from engram.show.tables import print_claims, print_rows
+    from engram.show.tables import print_rows
     from engram.specs.settings import parse_settings
 
+    list_group(name, "run", json)
     if snapshots == 0:
         raise EngramError("--snapshots: at least one step must lie between stored weights; got 0")
     if engine != "local":
         raise EngramError(f"--engine: unknown {engine!r}; this version has only the engine local")
-    watch = watched(f"{name}, {scale} scale", device)
-    result = api.run(name, scale, read_seeds(seeds), parse_settings(settings), device, watch, path, snapshots)
+    chosen, changes = read_seeds(seeds), parse_settings(settings)
+    found = what_is_ahead(name, scale, chosen, changes)
+    if not agreed(found, yes):
+        return
+    watch = watched_as(heading(name, scale, found, changes), device)
+    result = api.run(name, scale, chosen, changes, device, watch, path, snapshots)
     if json:
         answer(result.to_json())
         return
-    print_rows(console(), result.table)
-    print_claims(console(), result.claims)
+    if result.table:
+        print_rows(console(), result.table)
+    _print_claims(result)
     if settings:
         tell("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes)
     tell("", *(f"record  {near(record.folder)}" for record in result.records))
     tell(*lacking_snapshots(result.records, snapshots))
     tell(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"))
+
+
+def _print_claims(result: Any) -> None:
+    """What so many seeds say, beside the verdicts of the committed records."""
+    from engram.claims.verdicts import committed_verdicts
+    from engram.show.preliminary import print_first
+
+    least = result.experiment.least_seeds(result.scale)
+    print_first(console(), result.claims, least, committed_verdicts())
 
 
 @app.command
@@ -185,7 +198,15 @@ def report(
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("report.html"),
     json: bool = False,
 ) -> None:
-    """Write one self-contained HTML file about runs; it opens offline."""
+    """Write one self-contained HTML file about runs; it opens offline.
+
+    Parameters
+    ----------
+    names
+        Runs: their names, parts of them that no others have, or `last`.
+    output
+        The file to write.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     from engram.records.files import home
@@ -206,23 +227,6 @@ def report(
 
 
 @app.command
-def bench(*names: str, json: bool = False) -> None:
-    """Measure speed and memory against straightforward baselines, as ratios within one run."""
-    from engram.bench.suite import BENCHMARKS, Bench
-    from engram.errors import did_you_mean
-
-    unknown = [name for name in names if name not in BENCHMARKS]
-    if unknown:
-        hint = did_you_mean(unknown[0], BENCHMARKS)
-        raise EngramError(f"bench: unknown {unknown[0]!r}; {hint}allowed: {', '.join(BENCHMARKS)}")
-    measured, machine = [], Bench()
-    for name in names or BENCHMARKS:
-        say(f"measuring {name}")
-        measured += [line.to_json() for line in BENCHMARKS[name](machine)]
-    print_table("benchmarks", measured, json)
-
-
-@app.command
 def doctor(*, json: bool = False) -> None:
     """Show versions, threads, device, disk and optional parts."""
     from engram.cli.doctor import findings as found
@@ -234,6 +238,9 @@ def doctor(*, json: bool = False) -> None:
         from engram.show.tables import print_rows
 
         print_rows(console(), rows)
+
+
+share_parameters(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -255,17 +262,24 @@ def _run(words: list[str]) -> None:
             code = app([w for w in words if w != "--debug"], result_action="return_value")
         sys.exit(code if isinstance(code, int) else 0)
     except CycloptsError as error:
-        say(f"engram: {' '.join(str(error).split())}")
-        sys.exit(2)
+        fail("usage", " ".join(str(error).split()), 2, words)
     except (Interrupted, KeyboardInterrupt) as stop:
-        sys.exit(report_stop(stop))
+        _stopped(stop, words)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # a reader such as `head` has left
         sys.exit(0)
     except Exception as error:
         if stop := raised_before():
-            sys.exit(report_stop(stop))
+            _stopped(stop, words)
         if debug:
             raise
-        say(f"engram: {explain_crash(error)}")
-        sys.exit(2)
+        message = explain_crash(error)
+        fail("unexpected" if message.startswith("unexpected ") else "input", message, 2, words)
+
+
+def _stopped(stop: Any, words: list[str]) -> NoReturn:
+    """What was kept is said on stderr; with --json an object says that no answer comes."""
+    code = report_stop(stop)
+    if "--json" in words and not answered:
+        answer_error("interrupted", str(stop) or "stopped", code)
+    sys.exit(code)

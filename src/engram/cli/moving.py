@@ -51,6 +51,11 @@ def import_(source: Path, *, json: bool = False) -> None:
     """Take in runs that were exported elsewhere, or those of a bundle; each is checked first, and it is all or none.
 
     Code that a run carries does not run before you trust it.
+
+    Parameters
+    ----------
+    source
+        A folder that `engram runs export` wrote, or a bundle.
     """
     from engram.records.files import home
     from engram.records.moving import import_runs

@@ -2,17 +2,19 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
 from engram.errors import EngramError
 from engram.text import printable, printable_json
 
+JSON = "Print one JSON object on stdout, also where it fails (docs/json.md)."
 answers_to: list[Any] = []
+answered: list[bool] = []  # whether a command has printed its object
 
 
 def say(*lines: str) -> None:
@@ -29,6 +31,7 @@ def tell(*lines: str) -> None:
 
 def answer(data: dict[str, Any]) -> None:
     """One object on stdout. With --json nothing else is printed there."""
+    answered.append(True)
     print(printable_json(json.dumps(data, ensure_ascii=False, allow_nan=False)), file=answers_to[-1])
 
 
@@ -56,6 +59,15 @@ WholeNumber = Annotated[int, Parameter(converter=_whole)]
 
 def watched(what: str, device: str) -> Any:
     """The terminal view, headed by what runs where."""
+    return _view(lambda specs: f"{what}, {len(specs)} run{'s' * (len(specs) > 1)}", device)
+
+
+def watched_as(heading: str, device: str) -> Any:
+    """The same under a heading that says how many runs there are."""
+    return _view(lambda specs: heading, device)
+
+
+def _view(heading: Callable[[Any], str], device: str) -> Any:
     from engram.engines.local import choose_device, cores
     from engram.engines.purposes import NO_PURPOSES
     from engram.show.terminal import View
@@ -63,8 +75,7 @@ def watched(what: str, device: str) -> Any:
     chosen, why = choose_device(device)
 
     def watch(specs: Any, purposes: Any = NO_PURPOSES) -> Any:
-        runs = f"{len(specs)} run{'s' * (len(specs) > 1)}"
-        say(f"{what}, {runs} · device {chosen} ({why}) · {cores()} cores")
+        say(f"{heading(specs)} · device {chosen} ({why}) · {cores()} cores")
         return View(specs, names={id: purpose.words for id, purpose in purposes.items()})
 
     return watch
@@ -73,7 +84,7 @@ def watched(what: str, device: str) -> Any:
 def confirmed(question: str, command: str) -> bool:
     """Whether a person at the terminal says yes; where nobody can be asked, --yes must say so."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise EngramError(f"{command}: nobody can be asked here; say --yes to go on")
+        raise EngramError(f"{command}: {question} Nobody can be asked here; say --yes to go on")
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -84,9 +95,25 @@ def print_table(name: str, rows: list[dict[str, Any]], json: bool) -> None:
     answer({name: rows}) if json else print_rows(console(), rows)
 
 
+def fail(kind: str, message: str, code: int, words: list[str]) -> NoReturn:
+    """One line on stderr and an exit code; with --json also an object in the place of the answer that does not come."""
+    say(f"engram: {message}")
+    if "--json" in words and not answered:
+        answer_error(kind, message, code)
+    sys.exit(code)
+
+
+def answer_error(kind: str, message: str, code: int) -> None:
+    """The object that stands where an answer does not come (engram.cli.envelopes.Error)."""
+    error = {"kind": kind, "message": message, "exit_code": code}
+    with suppress(OSError):  # nobody may be reading any more
+        print(printable_json(json.dumps({"error": error}, ensure_ascii=False)), flush=True)
+
+
 @contextmanager
 def only_the_answer_on_stdout(words: list[str]) -> Iterator[None]:
     """With --json whatever else is printed, also by a user's file, goes to stderr; `answer` knows the way out."""
+    answered.clear()
     answers_to.append(sys.stdout)
     try:
         with redirect_stdout(sys.stderr) if "--json" in words else nullcontext():

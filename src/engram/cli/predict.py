@@ -61,7 +61,13 @@ def facts(
     answers
         D, for each relation; 8 unless said, as in all records.
     width
-        Width d of the transformer; heads, head_width and units have the measured shape unless they are said.
+        Width d of the transformer; the others have the measured shape unless they are said.
+    heads
+        Number of heads H.
+    head_width
+        Width d_h of a head.
+    units
+        Hidden units m of the MLP.
     """
     wanted: Any = subjects
     if subjects is not None and relations is not None:

@@ -22,6 +22,8 @@ def run(*names: str, scales: Scales = BOTH, most_minutes: float = 60, json: bool
 
     Parameters
     ----------
+    names
+        Experiments, or what their names begin with; all unless some are named.
     scales
         In this order.
     most_minutes
@@ -41,6 +43,8 @@ def state(*names: str, scales: Scales = BOTH, most_minutes: float = 60, json: bo
 
     Parameters
     ----------
+    names
+        Experiments, or what their names begin with; all unless some are named.
     scales
         In this order.
     most_minutes
@@ -55,6 +59,8 @@ def pack(*names: str, scales: Scales = BOTH, into: Path | None = None, json: boo
 
     Parameters
     ----------
+    names
+        Experiments, or what their names begin with; all unless some are named.
     scales
         Of which scales.
     into

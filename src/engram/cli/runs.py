@@ -82,6 +82,8 @@ def tag(run: str, *tags: str, remove: bool = False, json: bool = False) -> None:
 
     Parameters
     ----------
+    tags
+        Words of your own, such as good or figure-2.
     remove
         Take these tags away instead.
     """
@@ -95,7 +97,13 @@ def tag(run: str, *tags: str, remove: bool = False, json: bool = False) -> None:
 
 @runs.command
 def note(run: str, *words: str, json: bool = False) -> None:
-    """Write a note about a run, which `runs ls` and `runs show` say; without words the note is removed."""
+    """Write a note about a run, which `runs ls` and `runs show` say; without words the note is removed.
+
+    Parameters
+    ----------
+    words
+        The note.
+    """
     from engram.api import load_own
     from engram.records.about import change, with_note
 

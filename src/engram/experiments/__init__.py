@@ -16,9 +16,19 @@ def names() -> list[str]:
     return sorted(".".join(path.parts).replace("_", "-") for path in found)
 
 
+def groups() -> list[str]:
+    """The folders of experiments: what stands before the dot of a name."""
+    return sorted({name.partition(".")[0] for name in names()})
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is that of a user's file."""
+    return name.endswith(".py") or "/" in name
+
+
 def find(name: str) -> Experiment:
     """An experiment by its name, or a user's file by its path."""
-    if name.endswith(".py") or "/" in name:
+    if is_file(name):
         return _from_file(Path(name))
     if name not in names():
         hint = did_you_mean(name, names())
@@ -32,6 +42,21 @@ def _from_file(path: Path) -> Experiment:
     if not hasattr(module, "specs"):
         raise EngramError(f"{path}: an experiment needs a function specs(scale, seeds) that returns a list of Specs")
     return Experiment(path.stem, module, f"engram run {path}")
+
+
+def searched(words: Sequence[str]) -> list[Experiment]:
+    """Experiments that every word finds: by the beginning of their name or of a claim's, else by what they say."""
+    found = [find(name) for name in names()]
+    for word in words:
+        named = [one for one in found if any(known.startswith(word) for known in (one.name, *one.statements))]
+        found = named or [one for one in found if word.lower() in _said(one)]
+    return found
+
+
+def _said(experiment: Experiment) -> str:
+    """All that an experiment says of itself, to be searched."""
+    parts = (experiment.name, experiment.about, experiment.source or "", *experiment.statements.values())
+    return " ".join((*parts, *experiment.statements)).lower()
 
 
 def matching(wanted: Sequence[str]) -> Iterator[Experiment]:

@@ -41,7 +41,15 @@ Scores = Float[np.ndarray, "looks N M"]
 
 
 class Online(Value, name="learning.online.Online"):
-    """One way to learn online: a model of width d, an optimiser, its rate γ and the batch."""
+    """One way to learn online: a model of width d, an optimiser, its rate γ and the batch.
+
+    kind         matrix: W is trained; learned: E, W and U; exponential: E and U
+    optimiser    SGD steps by γ g, sign by its sign; the module has the formulas
+    layernorm    whether what U reads is divided by its norm
+    d            width
+    lr           learning rate γ
+    batch        samples of a step
+    """
 
     kind: Kind = "matrix"
     optimiser: Optimiser = "SGD"

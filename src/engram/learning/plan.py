@@ -18,7 +18,12 @@ Steps = Annotated[int, Field(ge=0)]
 
 
 class SGD(Value, name="learning.plan.SGD"):
-    """m ← μ m + (∇L + λ W);  W ← W − η m,  with η = lr, μ = momentum, λ = weight_decay (torch.optim.SGD)."""
+    """m ← μ m + (∇L + λ W);  W ← W − η m,  with η = lr, μ = momentum, λ = weight_decay (torch.optim.SGD).
+
+    lr              learning rate η
+    momentum        μ, the share of the last update that is kept
+    weight_decay    λ, added to the gradient as λ W
+    """
 
     lr: Rate
     momentum: Share = 0.0
@@ -33,6 +38,11 @@ class Adam(Value, name="learning.plan.Adam"):
     """m ← β₁ m + (1−β₁) ∇L;  v ← β₂ v + (1−β₂) ∇L²;  W ← (1 − ηλ) W − η m̂/(√v̂ + ε)  (torch.optim.AdamW).
 
     Without λ = weight_decay this is torch.optim.Adam.
+
+    lr              learning rate η
+    betas           β₁ and β₂, how slowly the averages of gradients and of their squares forget
+    eps             ε, added to the root in the denominator
+    weight_decay    λ: weights shrink by the factor 1 − ηλ in each step
     """
 
     lr: Rate
@@ -73,18 +83,20 @@ class Stage(Value, name="learning.plan.Stage"):
 class Plan(Value, name="learning.plan.Plan"):
     """Which matrices are trained, on which positions, by what, and for how long.
 
-    rate            (step, factor), …: what lr is multiplied by; linear in between, constant before and after
-    stages          a curriculum: from its first step on, each stage has its own task and trains some matrices only
-    steps           number of updates; the last row measures the model after them
-    batch           sequences in each fresh batch
-    trained         names of matrices; all others keep their initial values
-    frozen_until    name → first step at which that matrix moves
-    loss            a group of the task, or "all"; rows report the groups that the loss reads
-    probe_every     steps between recall probes
-    attention_every steps between attention probes, and between tests on other tasks
-    at_end          names of probes that measure the trained model once, in the last row
-    probes          your own probes (engram.probes.probe.Probe)
-    snapshot_every  steps between stored weights; steps 0, 1, 2, 4, 8, … and the last one are always stored
+    optimiser          SGD or Adam, with their own fields
+    rate               (step, factor), …: what lr is multiplied by; linear in between, constant before and after
+    stages             a curriculum: from its first step on, each stage has its own task and trains some matrices only
+    steps              number of updates; the last row measures the model after them
+    batch              sequences in each fresh batch
+    trained            names of matrices; all others keep their initial values
+    frozen_until       name → first step at which that matrix moves
+    loss               a group of the task, or "all"; rows report the groups that the loss reads
+    probe_every        steps between recall probes
+    attention_every    steps between attention probes, and between tests on other tasks
+    at_end             names of probes that measure the trained model once, in the last row
+    probes             your own probes (engram.probes.probe.Probe)
+    snapshot_every     steps between stored weights; steps 0, 1, 2, 4, 8, … and the last one are always stored
+    dtype              precision of weights and gradients
     """
 
     optimiser: SGD | Adam
@@ -177,6 +189,8 @@ def _described(task: Any) -> str:
 class FullBatch(Value, name="learning.plan.FullBatch"):
     """Training on all pairs at once until they are recalled: the protocol of Nichani, Lee and Bietti (2025), Fig. 1.
 
+    optimiser      Adam, without decay
+    steps          most updates
     check_every    steps between checks of the accuracy; the best one counts, and one above the target ends the training
     hopeless       (step, accuracy): a training whose best accuracy up to that step is lower is given up
     """
@@ -196,7 +210,12 @@ class FullBatch(Value, name="learning.plan.FullBatch"):
 class FreshBatch(Value, name="learning.plan.FreshBatch"):
     """Training on fresh prompts by Adam with each of `rates` until one passes: Nichani, Lee and Bietti (2025), Fig. 4.
 
-    check_every, hopeless    as in FullBatch; accuracy is measured on `tests` prompts that are not trained on
+    rates          learning rates of Adam, each tried by itself
+    steps          most updates
+    batch          prompts in each fresh batch
+    check_every    steps between checks of the accuracy; the best one counts, and one above the target ends the training
+    tests          prompts, none of them trained on, that measure the accuracy
+    hopeless       (step, accuracy): a training whose best accuracy up to that step is lower is given up
     """
 
     rates: Annotated[tuple[Rate, ...], Field(min_length=1)] = (1e-3, 3e-3, 1e-2)

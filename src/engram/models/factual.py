@@ -50,9 +50,12 @@ class FactualTrace:
 class Factual(Value, name="models.factual.Factual"):
     """logits = U (x + W_F ReLU(W_I x + b)) with x written by attention from EOS; the module has the formulas.
 
-    d, heads, d_h    width, number of heads H, and width of each head
-    m                hidden units; 0: no MLP
-    answers          rows of U; a Search sets them from its task
+    d             width
+    heads         number of heads H
+    d_h           width of each head
+    m             hidden units; 0: no MLP
+    answers       rows of U; a Search sets them from its task
+    embeddings    how E and U are drawn: entries N(0, 1/d), or rows uniform on the unit sphere
 
     Nichani, Lee and Bietti (2025), Theorems 3 and 4 and Fig. 4.
     """
@@ -155,7 +158,11 @@ class HeadTrace:
 
 
 class LinearHead(Value, name="models.fact_heads.LinearHead"):
-    """logit_a = Σ_t w(z_t) W(a, z_t); all weights are initially `alpha`."""
+    """logit_a = Σ_t w(z_t) W(a, z_t); all weights are initially `alpha`.
+
+    answers    number of answers in all
+    alpha      initial value of every weight
+    """
 
     tokens_at_once: ClassVar[int] = AT_ONCE
     answers: Answers
@@ -199,7 +206,11 @@ def gathered(weight: Float[Tensor, "B T"], tokens: Int[Tensor, "B T"], N: int) -
 
 
 class SoftmaxHead(Value, name="models.fact_heads.SoftmaxHead"):
-    """logits = U W_OV Σ_t a_t e_{z_t}; embeddings random on the sphere and frozen, W_KQ and W_OV initially zero."""
+    """logits = U W_OV Σ_t a_t e_{z_t}; embeddings random on the sphere and frozen, W_KQ and W_OV initially zero.
+
+    answers    number of answers in all
+    d          width
+    """
 
     tokens_at_once: ClassVar[int] = AT_ONCE
     answers: Answers

@@ -34,7 +34,10 @@ class Written(Protocol):
 
 
 class Outer(Value, name="models.stores.Outer"):
-    """W = Σ v_z x_zᵀ."""
+    """W = Σ v_z x_zᵀ.
+
+    d    width
+    """
 
     d: Width
 
@@ -43,7 +46,11 @@ class Outer(Value, name="models.stores.Outer"):
 
 
 class OuterLowRank(Value, name="models.stores.OuterLowRank"):
-    """W = A Bᵀ of rank m, B frozen Gaussian, A one gradient step on the correlation."""
+    """W = A Bᵀ of rank m, B frozen Gaussian, A one gradient step on the correlation.
+
+    d    width
+    m    rank
+    """
 
     d: Width
     m: Width
@@ -76,7 +83,10 @@ class Learner(Protocol):
 
 
 class LinearMap(Value, name="models.stores.LinearMap"):
-    """y = W x."""
+    """y = W x.
+
+    d    width
+    """
 
     d: Width
 
@@ -88,7 +98,11 @@ class LinearMap(Value, name="models.stores.LinearMap"):
 
 
 class TwoLayer(Value, name="models.stores.TwoLayer"):
-    """y = W2 ReLU(W1 x + b): m units with bias, no bias after them."""
+    """y = W2 ReLU(W1 x + b): m units with bias, no bias after them.
+
+    d    width
+    m    hidden units
+    """
 
     d: Width
     m: Width
@@ -104,7 +118,9 @@ class TwoLayer(Value, name="models.stores.TwoLayer"):
 class OneHead(Value, name="models.one_head.OneHead"):
     """One head of attention over marked tokens, learned in three steps (engram.learning.planted_steps).
 
-    Its width is what a Search looks for: the least at which `label`s are right, or the `mark` is attended to.
+    Its width is what a Search looks for.
+
+    asked    label: the least width at which labels are right; mark: the least at which the mark is attended to
     """
 
     asked: Literal["label", "mark"] = "label"

@@ -34,6 +34,7 @@ Blocked = Mapping[Head, Tensor]  # edges [t, s] that a head may not use: boolean
 class Layer(Value, name="models.transformer.Layer"):
     """x ← x + attention(n(x)) with H heads, then x ← x + feed_forward(n(x)) unless that is "none".
 
+    heads           number of heads H, which divides d
     queries         matrix: W_Q is a matrix; identity: W_Q = I, as in `Simplified` (one head only)
     feed_forward    linear: W_F x; mlp: W_F ReLU(W_I x)
     """
@@ -53,6 +54,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
     """logits = U n(x) after all layers; the module has the formulas. Matrices of layer i end in its number, from 1.
 
     d         width, divisible by the number of heads of every layer
+    layers    one Layer for each, the first first
     hidden    units of every mlp
     norm      n: none, or pre, a layer norm before each part and before U
     scale     one of two conventions (NOTATION.md):

@@ -1,5 +1,6 @@
 """Tables for the terminal, from the same dicts that --json prints."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engram.registered import STATUSES
-from engram.show.claims import STATES
+from engram.show.claims import STATES, remarks
 from engram.text import printable
 
 VERDICT_STYLE = {"agrees": "green", "disagrees": "red", "inconclusive": "yellow", "missing": "dim"}
@@ -36,6 +37,44 @@ def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
             numbers = f"{measured}  {'' if known(part) else '95 %: '}{interval}{counted}  predicted: {predicted}"
             verdict = (part["verdict"], VERDICT_STYLE[part["verdict"]])
             console.print(Text.assemble(f"  · {printable(named(part))}\n      {numbers}  ", verdict))
+
+
+def print_reasons(console: Console, claims: Sequence[dict[str, Any]]) -> None:
+    """Why each claim that disagrees does, and what a reader must know before trusting a verdict."""
+    for claim in claims:
+        said = [*([claim["why"]] if claim["why"] else []), *remarks(claim)]
+        if said and claim["measures"]:
+            console.print(Text.assemble("\n", (printable(claim["id"]), "bold"), "  ", _verdict(claim["verdict"])))
+            for sentence in said:
+                console.print(Text(f"  {printable(' '.join(sentence.split()))}"), soft_wrap=not console.is_terminal)
+
+
+def print_experiment(console: Console, row: dict[str, Any]) -> None:
+    """What it shows, how long it takes, and its claims, each behind its verdict."""
+    console.print(Text(row["name"], "bold"), Text(f"  {row['about']}"), sep="\n", soft_wrap=True)
+    console.print(Text(f"  {row['times']}", "dim"), soft_wrap=True)
+    for id, statement in row["statements"].items():
+        verdict = row["verdicts"][id]
+        line = Text.assemble("    ", (f"{verdict:<12}", VERDICT_STYLE[verdict]), f"  {statement}  ", (id, "dim"))
+        console.print(line, soft_wrap=True)
+
+
+def print_fields(console: Console, rows: Sequence[dict[str, Any]]) -> None:
+    """A line with field, value and type, and one with its meaning; where runs differ, all of its values."""
+    for row in rows:
+        values = " · ".join(_short(value) for value in row["values"])
+        head = Text.assemble((printable(row["field"]), "bold"), f" = {printable(values)}  ", (row["type"], "dim"))
+        console.print(head, Text(f"    {printable(row['meaning'])}"), sep="\n", soft_wrap=True)
+
+
+def _short(value: Any) -> str:
+    """As --set takes it, cut where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _verdict(verdict: str) -> tuple[str, str]:
+    return verdict, VERDICT_STYLE[verdict]
 
 
 def print_counts(console: Console, rows: Sequence[dict[str, Any]]) -> None:

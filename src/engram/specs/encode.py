@@ -83,8 +83,18 @@ def explain(error: ValidationError, kind: type[Value] | None = None, at: str = "
     if first["type"] == "value_error":
         own = str(first.get("ctx", {})["error"])
         return (f"{field}.{own}" if re.match(r"[\w.]+: ", own) else f"{field}: {own}") if field else own
-    message = first["msg"][0].lower() + first["msg"][1:]
-    return f"{field}: {message}; got {first['input']!r}"
+    return f"{field}: {_complaint(first)}; got {first['input']!r}"
+
+
+def _complaint(error: Any) -> str:
+    """What a value must be, in plain words."""
+    about = error.get("ctx", {})
+    if about.get("gt") == 0 or about.get("ge") == 1:
+        return "must be positive"
+    if error["type"] in ("int_type", "int_from_float"):
+        return "must be an integer"
+    message = error["msg"].replace("Input should be", "must be")
+    return message[0].lower() + message[1:]
 
 
 def _place(kind: type[Value], place: Iterable[int | str]) -> tuple[list[str], type[Value]]:
@@ -96,16 +106,16 @@ def _place(kind: type[Value], place: Iterable[int | str]) -> tuple[list[str], ty
             kind = tagged[0]
         elif not OF_A_UNION.match(str(part)):
             names, owner = [*names, str(part)], kind
-            inside = _classes(kind.model_fields[str(part)].annotation) if part in kind.model_fields else inside
+            inside = classes_in(kind.model_fields[str(part)].annotation) if part in kind.model_fields else inside
             kind = inside[0] if len(inside) == 1 else kind
     return names, owner
 
 
-def _classes(annotation: Any) -> list[type[Value]]:
+def classes_in(annotation: Any) -> list[type[Value]]:
     """The Values that a field may hold, also within tuples, dicts and unions."""
     if isinstance(annotation, type) and issubclass(annotation, Value):
         return [annotation]
-    return [found for inner in get_args(annotation) for found in _classes(inner)]
+    return [found for inner in get_args(annotation) for found in classes_in(inner)]
 
 
 def _class_called(name: str) -> type[Value]:

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -10,12 +11,13 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from engram.errors import EngramError, did_you_mean
-from engram.specs.encode import TAGS, decode, encode, user_code
+from engram.specs.encode import TAGS, classes_in, decode, encode, user_code
 from engram.tasks.corpus import carried_by, carrying
-from engram.values import Value
+from engram.values import NAMED, Value, class_named, import_rooms
 
 Described = TypeVar("Described", bound=Value)  # a Spec
 Plain = str | int | float | bool
+POWER = re.compile(r"[1-9]\d?e\+?(\d|1[0-5])", re.IGNORECASE)  # of ten: a float holds these exactly
 TYPES: dict[Any, str] = {bool: "boolean", int: "integer", float: "number"}  # all else is text
 
 
@@ -85,6 +87,7 @@ def with_settings(spec: Described, settings: dict[str, Any]) -> Described:
         return spec
     data = encode(spec)
     for path, value in settings.items():
+        _refuse_unknown(path, [data])
         _set(data, path.split("."), value, path)
     with carrying(carried_by(spec)):
         return decode(data, user_code(spec))
@@ -100,6 +103,8 @@ def setting(spec: Value, path: str) -> Offer | None:
 
 def all_with_settings(specs: Sequence[Described], settings: dict[str, Any]) -> list[Described]:
     """Each setting goes to the Specs that have its field; one that none has is refused where it led furthest."""
+    for path in settings:
+        _refuse_unknown(path, [encode(spec) for spec in specs])
     known = {path: [len(_way(encode(spec), path.split("."))) for spec in specs] for path in settings}
     return [
         with_settings(spec, {path: settings[path] for path, parts in known.items() if parts[i] == max(parts)})
@@ -116,7 +121,7 @@ def tells_apart(groups: Iterable[Sequence[Value]], path: str) -> bool:
 
 
 def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
-    """task.K=3 … as a dict; values are JSON, or else plain words."""
+    """task.K=3 … as a dict; values are JSON, or else plain words. 1e6 is a whole number, 1.0e6 is not."""
     settings = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -127,9 +132,9 @@ def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def read_value(text: str) -> Any:
-    """JSON, or else a plain word."""
+    """JSON, a power of ten such as 1e6 as a whole number, or else a plain word."""
     try:
-        return json.loads(text)
+        return int(float(text)) if POWER.fullmatch(text) else json.loads(text)
     except json.JSONDecodeError:
         return text
 
@@ -139,21 +144,72 @@ def short_hash(settings: Any) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
 
 
+def _refuse_unknown(path: str, specs: Sequence[dict[str, Any]]) -> None:
+    """A name that begins with no field of any Spec: says where there is one of this name, or a similar one."""
+    first = path.partition(".")[0]
+    if not any(first in (*_inside(data), *TAGS) for data in specs):
+        paths = list(dict.fromkeys(name for data in specs for name in _paths(data)))
+        same = [name for name in paths if name.lower().endswith(f".{path.lower()}")]
+        hint = f"did you mean {' or '.join(same[:3])}? " if same else did_you_mean(path, paths)
+        allowed = ", ".join(dict.fromkeys(name for data in specs for name in _inside(data)))
+        where = f"`engram fields NAME` lists all; allowed first parts: {allowed}"
+        raise EngramError(f"--set {path}: no such field; {hint}{where}")
+
+
+def _paths(data: Any, before: str = "") -> Iterator[str]:
+    """The dotted names of all fields, those of the outer parts first."""
+    for name in _inside(data):
+        yield f"{before}{name}"
+    for name, part in _inside(data).items():
+        yield from _paths(part, f"{before}{name}.")
+
+
 def _set(data: dict[str, Any], path: list[str], value: Any, whole: str) -> None:
     """A whole number counts into a tuple, from 0. A class that has no such field says so itself."""
     if set(path) & set(TAGS):
         raise EngramError(f"--set {whole}: this is not a field of a Spec")
     way = _way(data, path)
     holder = way[len(path) - 1] if len(way) >= len(path) else None
+    new = _fitting(value, way[-1] if len(way) > len(path) else None, _annotation(holder, path[-1]), whole)
     if isinstance(holder, dict):
-        holder[path[-1]] = value
+        holder[path[-1]] = new
     elif isinstance(holder, list) and len(way) > len(path):
-        holder[int(path[-1])] = value
+        holder[int(path[-1])] = new
     else:
         known, last = path[: len(way) - 1], _inside(way[-1])
         where = f"allowed in {'.'.join(known)}" if known else "allowed first parts"
         hint = did_you_mean(path[len(known)], last)
         raise EngramError(f"--set {whole}: no such field; {hint}{where}: {', '.join(last) or 'nothing'}")
+
+
+def _annotation(holder: Any, name: str) -> Any:
+    """The type of a field, as the class of Engram that has it says; None where none does."""
+    kind = class_named(holder["class"]) if isinstance(holder, dict) and "class" in holder else None
+    field = kind.model_fields.get(name) if kind else None
+    return field.annotation if field else None
+
+
+def _fitting(value: Any, before: Any, annotation: Any, path: str) -> Any:
+    """A word where a class stands is the name of another."""
+    if isinstance(value, str) and isinstance(before, dict) and "class" in before and "file" not in before:
+        return _of_class(value, before, annotation, path)
+    return value
+
+
+def _of_class(word: str, before: dict[str, Any], annotation: Any, path: str) -> dict[str, Any]:
+    """Another class in the place of one, with the fields that both have: plan.optimiser=Adam keeps lr."""
+    allowed = {kind.__name__: kind for kind in (classes_in(annotation) or _neighbours(before["class"]))}
+    found = next((kind for name, kind in allowed.items() if name.lower() == word.lower()), None)
+    if found is None:
+        raise EngramError(f"--set {path}: no {word!r} here; {did_you_mean(word, allowed)}allowed: {', '.join(allowed)}")
+    return {"class": found.stable_name} | {name: before[name] for name in found.model_fields if name in before}
+
+
+def _neighbours(name: str) -> list[type[Value]]:
+    """Classes that live in the same room as the one of this stable name."""
+    import_rooms()
+    room = name.partition(".")[0]
+    return [kind for known, kind in NAMED.items() if known.partition(".")[0] == room]
 
 
 def _way(data: Any, path: Sequence[str]) -> list[Any]:

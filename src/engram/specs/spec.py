@@ -28,6 +28,10 @@ NOUNS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a
 class Train(Value, name="records.spec.Train"):
     """One training of a model on a task, by a plan.
 
+    task      what is learned: a class of engram.tasks, or your own
+    model     what learns: a class of engram.models, or your own
+    plan      how it is trained, and what is measured
+    seed      of data and initial weights; --seeds sets it
     tests     by name, tasks on which it is tested but never trained
     events    interventions (engram.specs.events) in the order of their steps
     """
@@ -148,6 +152,7 @@ class Check(Value, name="records.spec.Check"):
     law      the name of a function marked with @law (engram.values)
     sizes    its other arguments, of the types in its signature
     draws    the size of the measurement, as the law's docstring says: problems, sequences, points in time
+    seed     of all that is drawn; --seeds sets it
     """
 
     law: str
@@ -193,11 +198,15 @@ class Search(Value, name="records.spec.Search"):
     With PlantedToken and OneHead, the width at which accuracy rises to the target; with FactsOfSize and Factual, the
     size that the task's scaling names. engram.learning.searches.KINDS lists which tasks, models and plans go together.
 
+    task         what is stored, in the number that is searched
+    model        the memory that stores it
     plan         how the memory is trained; None if it is written by a formula
+    target       the accuracy that a size must exceed
     bracket      the sizes between which the search starts; it is widened where the answer lies outside
     tolerance    the search ends when the sizes that passed and failed differ by this share, or by one
     votes        codebooks (seeds) tried at each size; the majority decides
     draws        codebooks that each vote averages over (written memories only)
+    seed         of all that is drawn; --seeds sets it
     """
 
     task: InstanceOf[Value]

@@ -27,6 +27,7 @@ class Association(Value, name="tasks.association.Association"):
 
     kind    identity: f(i) = i · permutation: a random one · modulo: i mod M · floor: ⌊i M/N⌋ · random: uniform on [M]
     M       number of outputs; None: as many as there are inputs
+    inputs  how many tokens a pair asks with: 1, or 2
 
     Nichani, Lee and Bietti (2025), Theorems 1 and 2 and Fig. 1.
     """

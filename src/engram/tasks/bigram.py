@@ -59,8 +59,11 @@ class Bigram(OverText, name="tasks.bigram.Bigram"):
     """z_{t+1} = o_k if z_t = q_k, else z_{t+1} ~ π_b(· | z_t), with K triggers q_k in sequences of T tokens.
 
     corpus       the text that gives π_u and π_b: shakespeare, or the path of a text file
+    K            number of triggers in a sequence
+    T            length of a sequence
     triggers     random: K distinct draws from π_u in every sequence;
                  fixed: the tokens of frequency rank offset+1 … offset+K, the same in all sequences
+    offset       how many of the most frequent tokens are left out as fixed triggers
     outputs      uniform: o_k uniform on the vocabulary; bigram: o_k ~ π_b(· | q_k)
     no_repeat    forbids o_k = q_k
 

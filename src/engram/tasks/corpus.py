@@ -48,6 +48,9 @@ class Tables:
 class TextFile(Value, name="tasks.corpus.TextFile"):
     """A user's own text. Its SHA-256 is its identity; the path only says where it was.
 
+    path      where the file was
+    sha256    of its bytes
+
     One that a record names is not read before its letters are needed: whoever only lists or shows a record of
     somebody else opens no file that the record points at. A record that carries the table of its text needs no file.
     """

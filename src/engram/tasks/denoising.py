@@ -35,7 +35,12 @@ class Prompts:
 
 
 class Denoising(Value):
-    """n ambient dimension, L points in a prompt, noise σ_Z²."""
+    """Points of a shape, of which one, with noise, is to be restored.
+
+    n        ambient dimension
+    L        points in a prompt
+    noise    variance σ_Z² of the noise
+    """
 
     n: Size = 16
     L: Size = 500
@@ -72,7 +77,11 @@ def _within(query: Vectors, basis: Geometry) -> Vectors:
 
 
 class Subspace(Denoising, name="tasks.denoising.Subspace"):
-    """Case 1: N(0, variance) in each direction of a random subspace of dimension d."""
+    """Case 1: N(0, variance) in each direction of a random subspace of dimension d.
+
+    d           dimension of the subspace
+    variance    of a point, in each direction
+    """
 
     noise: Positive = 1.0
     d: Size = 8
@@ -95,7 +104,11 @@ class Subspace(Denoising, name="tasks.denoising.Subspace"):
 
 
 class Sphere(Denoising, name="tasks.denoising.Sphere"):
-    """Case 2: uniform on a sphere S^d of the given radius in a random subspace of dimension d + 1."""
+    """Case 2: uniform on a sphere S^d of the given radius in a random subspace of dimension d + 1.
+
+    d         dimension of the sphere
+    radius    of the sphere
+    """
 
     noise: Positive = 0.1
     d: Size = 8
@@ -123,7 +136,11 @@ class Sphere(Denoising, name="tasks.denoising.Sphere"):
 
 
 class Clusters(Denoising, name="tasks.denoising.Clusters"):
-    """Case 3: N(0, variance) around one of K random centres of norm 1."""
+    """Case 3: N(0, variance) around one of K random centres of norm 1.
+
+    K           number of centres
+    variance    around a centre, in each direction
+    """
 
     noise: Positive = 0.1
     K: Size = 8

@@ -34,6 +34,7 @@ MOST_PAIRS = 2**24  # of subjects and relations: a table of them takes a few hun
 class FactTask(Value):
     """Prompts of T tokens about the facts of a book.
 
+    T        length of a prompt
     noise    tokens that mean nothing; None: as many as subjects and relations together
     """
 
@@ -84,6 +85,9 @@ def _kept(task: FactTask, seed: int) -> Book:
 class Facts(FactTask, name="tasks.facts.Facts"):
     """S subjects, R relations, D answers per relation, each fact drawn from the answers of its relation.
 
+    S                 number of subjects
+    R                 number of relations
+    D                 number of answers of a relation
     dictionary        random: a*(s, r) uniform in A_r; structured: neighbouring subjects share an answer
     facts             how many of the S·R facts there are, chosen at random; None: all
     *_power           p(s, r) ∝ s^−power r^−power, counted from 1; 0 is uniform
@@ -132,9 +136,11 @@ class Facts(FactTask, name="tasks.facts.Facts"):
 class FactsOfSize(Value, name="tasks.facts.FactsOfSize"):
     """Facts in the number that a Search varies: n subjects and as many relations, unless `scaling` says otherwise.
 
-    R=√S       n subjects, ⌊√n⌋ relations
-    D=S        n subjects, n relations, n answers per relation
-    subset     n facts about S subjects and S relations
+    scaling    R=S: n subjects, n relations · R=√S: n subjects, ⌊√n⌋ relations · D=S: n subjects, n relations, n answers
+               per relation · subset: n facts about S subjects and S relations
+    D          number of answers of a relation
+    T          length of a prompt
+    S          number of subjects and of relations of a subset
     """
 
     scaling: Literal["R=S", "R=√S", "D=S", "subset"] = "R=S"
@@ -164,7 +170,8 @@ def _power_law(n: int, power: float) -> Float[np.ndarray, " n"]:
 class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
     """Your own facts, (subject, relation, answer) by name, all equally frequent.
 
-    D    most answers that a relation may have; None: as many as it has
+    facts    (subject, relation, answer), …
+    D        most answers that a relation may have; None: as many as it has
     """
 
     facts: Annotated[tuple[Fact, ...], Field(min_length=1)]

@@ -32,6 +32,8 @@ class NoisyRecall(OverText, name="tasks.noisy.NoisyRecall"):
     """After the trigger q comes the noise token ν with probability alpha, a coin at each visit, else the output ō.
 
     corpus    the text that gives π_u and π_b: shakespeare, or the path of a text file
+    T         length of a sequence
+    alpha     probability of the noise token at a visit of the trigger
     offset    the trigger is the token of frequency rank offset+1, the same in all sequences: 0 for the most frequent
     noise     existing: ν is the third letter of the alphabet, '!', followed by its row of π_b, as in the published
               code; extra: ν is a token of its own, which stands nowhere in the text and is followed by a draw from π_u

@@ -29,9 +29,12 @@ class Sample:
 
 
 class PlantedToken(Value, name="tasks.planted.PlantedToken"):
-    """N tokens, sequences of T, and how many of them are learned from: `n`, or N (ln N + 5.1) if it is 0.
+    """Sequences whose first token is marked, and how many of them are learned from.
 
-    With `balanced` the sequences that are learned from mark all tokens equally often: n is rounded up to make it so.
+    N           number of tokens
+    T           length of a sequence
+    n           sequences that are learned from; 0: N (ln N + 5.1)
+    balanced    they mark all tokens equally often: n is rounded up to make it so
     """
 
     N: Annotated[int, Field(ge=2, le=LARGEST)] = 64

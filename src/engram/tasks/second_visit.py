@@ -40,7 +40,12 @@ class Law:
 
 
 class SecondVisit(Value, name="tasks.second_visit.SecondVisit"):
-    """Sequences of T tokens out of N whose last is the second visit of their trigger."""
+    """Sequences of T tokens out of N whose last is the second visit of their trigger.
+
+    N        number of tokens
+    T        length of a sequence
+    pairs    distinct: the output is never the trigger; natural: what uniform bigrams do to a sequence cut there
+    """
 
     N: Annotated[int, Field(ge=2)] = 1000
     T: Annotated[int, Field(ge=4, le=65536)] = 8

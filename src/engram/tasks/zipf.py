@@ -18,7 +18,12 @@ from engram.values import Value, generator
 
 
 class Zipf(Value, name="tasks.zipf.Zipf"):
-    """N tokens, M answers, exponent α."""
+    """Token z has probability ∝ z^−α.
+
+    N        number of tokens
+    M        number of answers
+    alpha    exponent α
+    """
 
     N: Annotated[int, Field(ge=1)] = 100
     M: Annotated[int, Field(ge=1)] = 5

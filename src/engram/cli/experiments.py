@@ -1,0 +1,149 @@
+"""`engram list` and `engram show`: experiments with their claims, from the records that there are."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from engram.cli.completion import Name
+from engram.cli.output import answer, console, near, say, tell
+from engram.errors import EngramError
+
+if TYPE_CHECKING:
+    from engram.claims.experiment import Experiment
+    from engram.shown import Shown
+
+Claims = dict[str, dict[str, Any]]
+LIST = """--set 'plan.trained=["W_O2"]'"""
+PLURAL = {"agrees": "agree", "disagrees": "disagree"}
+
+
+def list_(*words: str, json: bool = False) -> None:
+    """List experiments: what each shows, its run times, and its claims with their verdicts.
+
+    Parameters
+    ----------
+    words
+        Only experiments that begin with this (birth, memory.hebb) or have a claim that does, else those that speak of
+        it (capacity); of several words, each must be found.
+    """
+    from engram.experiments import searched
+
+    found = searched(words)
+    if not found:
+        raise EngramError(f"list: no experiment speaks of {' and '.join(words)}; `engram list` shows all")
+    claims = _verdicts(found)
+    if json:
+        answer({"experiments": [_row(experiment, claims) for experiment in found]})
+    else:
+        _print_list(found, claims)
+
+
+def _verdicts(found: "list[Experiment]") -> Claims:
+    """Claims by their ids, as the ledger decides them; where no run is here, as the committed records did."""
+    from engram.claims.verdicts import committed_verdicts
+    from engram.cli.decided import decided
+    from engram.records.files import COMMITTED, home
+
+    if not any(home().glob("*/digest.json")) and not any(home().glob("*.zip")):
+        return {id: claim | {"stale": False} for id, claim in committed_verdicts().items()}
+    names = tuple(experiment.name for experiment in found)
+    return {claim["id"]: claim for claim in decided(names, [home(), COMMITTED]).claims}
+
+
+def _row(experiment: "Experiment", claims: Claims) -> dict[str, Any]:
+    own = experiment.statements
+    return {
+        "name": experiment.name,
+        "about": experiment.about,
+        "times": experiment.times,
+        "claims": list(own),
+        "statements": own,
+        "verdicts": {id: claims[id]["verdict"] for id in own},
+    }
+
+
+def _print_list(found: "list[Experiment]", claims: Claims) -> None:
+    from engram.show.claims import tally
+    from engram.show.tables import print_experiment
+
+    out = console()
+    for experiment in found:
+        print_experiment(out, _row(experiment, claims))
+    own = [claims[id] for experiment in found for id in experiment.statements]
+    counted = ", ".join(f"{n} {PLURAL.get(state, state)}" for state, n in tally(own).items() if n)
+    tell("", f"{len(found)} experiment{'s' * (len(found) != 1)}, {len(own)} claims: {counted}")
+    tell("`engram show NAME` draws the figure and says why a claim disagrees; `engram run NAME` runs it here.")
+
+
+def list_group(name: str, command: str, json: bool) -> None:
+    """Where a group is named instead of an experiment, say which it has."""
+    from engram.experiments import groups, searched
+
+    if name in groups():
+        if not json:
+            list_(f"{name}.")
+        cheapest = min(searched((f"{name}.",)), key=lambda one: one.minutes("quick")).name
+        raise EngramError(f"{command}: {name} is a group of experiments; name one: engram {command} {cheapest}")
+
+
+def show(name: Name, *, scale: Annotated[str | None, Parameter(show_default=False)] = None, json: bool = False) -> None:
+    """Show an experiment from the records that there are: figure, claims, verdicts, reasons. Nothing is trained.
+
+    Parameters
+    ----------
+    name
+        An experiment, one of its claims, or your own file (./file.py) after it was run.
+    scale
+        smoke, quick or paper; unless it is said, the scale that decides the ledger.
+    """
+    from engram.shown import show as shown
+
+    list_group(name, "show", json)
+    found = shown(name, scale)
+    if json:
+        answer(found.to_json())
+    else:
+        _print_shown(found, scale)
+
+
+def _print_shown(found: "Shown", scale: str | None) -> None:
+    from engram.claims.seeds import seeds_in_words
+    from engram.show.tables import print_claims, print_reasons, print_rows
+
+    tell(found.experiment.about, *([f"Source: {found.experiment.source}"] if found.experiment.source else []), "")
+    if found.table:
+        print_rows(console(), found.table)
+    print_claims(console(), found.claims)
+    print_reasons(console(), found.claims)
+    if found.scale is None:
+        at = f" at {scale} scale" if scale else ""
+        say(f"no record{at} is here or committed; {found.experiment.command} makes some ({found.experiment.times})")
+        return
+    seeds = f"{len(found.seeds)} seed{'s' * (len(found.seeds) != 1)} ({seeds_in_words(found.seeds)})"
+    tell("", f"from {len(found.records)} records at {found.scale} scale, {seeds}; nothing was computed")
+    tell(*(f"figure  {near(path)}" for path in found.figures if path.suffix == ".png"))
+
+
+def fields(name: Name, *, scale: str = "quick", json: bool = False) -> None:
+    """List every field of an experiment's runs that --set can change: its name, value, type and meaning.
+
+    Parameters
+    ----------
+    name
+        An experiment as `engram list` shows it, or your own file (./file.py).
+    scale
+        smoke, quick or paper: of which the values are.
+    """
+    from engram.claims.experiment import known_scale
+    from engram.experiments import find
+    from engram.specs.fields import settings_of
+
+    list_group(name, "fields", json)
+    rows = settings_of(find(name).specs(known_scale(scale), [0]))
+    if json:
+        answer({"experiment": find(name).name, "scale": scale, "fields": rows})
+        return
+    from engram.show.tables import print_fields
+
+    print_fields(console(), rows)
+    tell("", f"Set them with: engram run {name} --set FIELD=VALUE …", f"A list is written as JSON: {LIST}")

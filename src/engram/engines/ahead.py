@@ -1,0 +1,157 @@
+"""What a command is about to compute: which runs are here, which are left, and about how long these take."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from engram.claims.experiment import Experiment, Scale
+from engram.engines.local import cores
+from engram.errors import EngramError
+from engram.records import files
+from engram.specs import Check, Spec, Train
+from engram.specs.encode import digest_of
+from engram.specs.settings import all_with_settings
+from engram.specs.spec import run_id
+
+CORES_OF_TIMES = 2  # "a seed on 2 cores"
+LOOKED_AT = 20  # seeds; more are taken to be like these
+LONG = 3600.0  # seconds: what takes longer is not begun by a slip of the hand
+MANY = 200  # runs that are not begun by a slip of the hand where nobody knows what one takes
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Runs that are finished here, begun, and left; seconds until all are over, None where nothing tells."""
+
+    here: int
+    begun: int
+    left: int
+    seconds: float | None
+
+    @property
+    def runs(self) -> int:
+        return self.here + self.begun + self.left
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a person should be asked first."""
+        return self.begun + self.left > MANY if self.seconds is None else self.seconds > LONG
+
+    @property
+    def sentence(self) -> str:
+        """5 runs: 3 are here, 2 to compute: about 40 s"""
+        to_do = self.begun + self.left
+        runs = f"{self.runs} run{'s' * (self.runs != 1)}"
+        if not to_do:
+            return f"{runs}: all {'are' if self.runs > 1 else 'is'} here, nothing to compute"
+        parts = [(self.here, "here already"), (self.begun, "to resume"), (self.left, "to compute")]
+        told = ", ".join(f"{n} {words}" for n, words in parts if n)
+        return f"{runs}: {told}; {in_words(self.seconds)}"
+
+
+def in_words(seconds: float | None) -> str:
+    """
+    >>> in_words(42.0), in_words(200.0), in_words(9000.0), in_words(3e6), in_words(1e12), in_words(None)
+    ('about 42 s', 'about 3 min', 'about 2.5 h', 'about 35 days', 'about 31689 years', 'how long is not known')
+    """
+    if seconds is None:
+        return "how long is not known"
+    if seconds < 1:
+        return "less than a second"
+    for unit, length, most in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48), ("days", 86400, 1000)):
+        if seconds < most * length:
+            return f"about {seconds / length:.{int(unit == 'h' and seconds < 36000)}f} {unit}"
+    return f"about {seconds / 86400 / 365.25:.0f} years"
+
+
+def ahead(experiment: Experiment, scale: Scale, seeds: Sequence[int], settings: dict[str, Any], home: Path) -> Ahead:
+    """What `engram run` has before it."""
+    few = list(seeds[:LOOKED_AT])
+    plain = experiment.specs(scale, few)
+    asked = {run_id(new): (new, old) for new, old in zip(all_with_settings(plain, settings), plain, strict=True)}
+    states = {id: _state(home / id) for id in asked}
+    to_do = [asked[id] for id, state in states.items() if state != "here"]
+    took = _took(home, [asked[id][0] for id, state in states.items() if state == "here"])
+    seconds = _seconds(experiment, scale, few, to_do, took, home)
+    found, more = list(states.values()), len(seeds) / len(few)
+    here, begun = found.count("here"), found.count("begun")
+    left = round(len(found) * more) - here - begun
+    return Ahead(here, begun, left, None if seconds is None else seconds * more)
+
+
+def _state(folder: Path) -> str:
+    if (folder / "digest.json").exists():
+        return "here"
+    return "begun" if (folder / "spec.json").exists() else "left"
+
+
+def _seconds(
+    experiment: Experiment,
+    scale: Scale,
+    seeds: Sequence[int],
+    to_do: Sequence[tuple[Spec, Spec]],
+    took: dict[str, float],
+    home: Path,
+) -> float | None:
+    """Of this machine. The same on another seed is the best witness, else what the file of the experiment says."""
+    stated = _stated(experiment, scale, seeds) if to_do else 0.0
+    each = [(took.get(_seedless(new)), cost(new) / cost(old), home / run_id(new)) for new, old in to_do]
+    if stated is None and not all(known for known, _, _ in each):
+        return None
+    work = sum(max(0.0, (known or (stated or 0.0) * more) - _core_seconds(folder)) for known, more, folder in each)
+    return work / cores()
+
+
+def _stated(experiment: Experiment, scale: Scale, seeds: Sequence[int]) -> float | None:
+    """Seconds of one core for each run, as TIMES says it; None where the file does not."""
+    try:
+        seconds = experiment.minutes(scale) * 60 * CORES_OF_TIMES
+    except EngramError:
+        return None
+    own = sum(spec.seed == seeds[0] for spec in experiment.specs(scale, seeds[:1]))
+    return seconds / max(1, own)
+
+
+def cost(spec: Spec) -> float:
+    """What the time of a run grows with, to compare one with the same under other settings."""
+    if isinstance(spec, Check):
+        return float(spec.draws)
+    if not isinstance(spec, Train):
+        return 1.0
+    layers = len(getattr(spec.model, "layers", ())) or 1
+    return float(spec.plan.steps * spec.plan.batch * spec.task.T * getattr(spec.model, "d", 1) * layers)
+
+
+def _took(home: Path, finished: Sequence[Spec]) -> dict[str, float]:
+    """Seconds of one core, by the identity without the seed."""
+    found: dict[str, list[float]] = {}
+    for spec in finished:
+        if seconds := _core_seconds(home / run_id(spec)):
+            found.setdefault(_seedless(spec), []).append(seconds)
+    return {identity: mean(some) for identity, some in found.items()}
+
+
+def _core_seconds(folder: Path) -> float:
+    return seconds_so_far(folder) * _threads(folder)
+
+
+def seconds_so_far(folder: Path) -> float:
+    """What a run has taken; 0 where nothing is known, as of packed records. A clock is never worth an error."""
+    try:
+        return float(json.loads(files.complete_lines((folder / "timing.jsonl").read_bytes())[-1])["seconds"])
+    except (OSError, LookupError, ValueError, TypeError):
+        return 0.0
+
+
+def _threads(folder: Path) -> int:
+    try:
+        return int(json.loads((folder / "env.json").read_bytes())["sittings"][0]["threads"])
+    except (OSError, LookupError, ValueError, TypeError):
+        return 1
+
+
+def _seedless(spec: Spec) -> str:
+    return digest_of(spec.model_copy(update={"seed": 0}))

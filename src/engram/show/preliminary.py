@@ -1,0 +1,78 @@
+"""What a few seeds say: where their numbers lie, and what the ledger says over all of its seeds."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from engram.show.tables import named, number, print_claims, span
+from engram.text import printable
+
+STYLE = {"inside": "green", "outside": "yellow", "not measured in full, or outside": "yellow"}
+OVER = {
+    "agrees": "the ledger agrees",
+    "disagrees": "the ledger disagrees",
+    "inconclusive": "the ledger is inconclusive",
+}
+Ledger = Mapping[str, Mapping[str, Any]]  # engram.claims.verdicts
+
+
+def print_first(console: Console, claims: Sequence[dict[str, Any]], least: int, ledger: Ledger) -> None:
+    """Claims of one command. What these seeds cannot decide is said as what it is, beside the ledger's verdict."""
+    for claim in claims:
+        if is_preliminary(claim, least):
+            _print(console, claim, sentence(claim, least, ledger))
+        else:
+            print_claims(console, [claim])
+
+
+def is_preliminary(claim: Mapping[str, Any], least: int) -> bool:
+    """Smoke never decides; elsewhere fewer seeds than a verdict needs do not."""
+    few = any(part["n"] < least for part in claim["measures"] if part["method"] != "exact")
+    return claim["scale"] == "smoke" or (few and claim["verdict"] == "inconclusive")
+
+
+def sentence(claim: Mapping[str, Any], least: int, ledger: Ledger) -> str:
+    """one seed: inside the predicted range; over 10 seeds the ledger agrees"""
+    n = len(claim["seeds"])
+    seeds = "one seed" if n == 1 else f"{n} seeds"
+    if claim["scale"] == "smoke":
+        seeds += " at smoke scale, which is too small to decide"
+    elif n > 1:
+        seeds += f" of the {least} that a verdict needs"
+    return f"{seeds}: {_place(claim['measures'])} the predicted range; {_over(claim, ledger)}"
+
+
+def _over(claim: Mapping[str, Any], ledger: Ledger) -> str:
+    """What all seeds say."""
+    if claim["settings"]:
+        return "fields were set, so that no verdict of the ledger applies"
+    known = ledger.get(claim["id"], {})
+    if known.get("verdict") not in OVER:
+        return "the ledger has no verdict yet"
+    where = "" if known["scale"] == claim["scale"] else f" at {known['scale']} scale"
+    return f"over {known['seeds']} seed{'s' * (known['seeds'] != 1)}{where} {OVER[known['verdict']]}"
+
+
+def _place(measures: Sequence[Mapping[str, Any]]) -> str:
+    places = {place_of(part) for part in measures}
+    return "inside" if places == {"inside"} else "outside" if None not in places else "not measured in full, or outside"
+
+
+def place_of(measure: Mapping[str, Any]) -> str | None:
+    """Whether a number lies inside its band, which is open; None if there is no number."""
+    (low, high), value = measure["predicted"], measure["measured"]
+    if value is None:
+        return None
+    return "inside" if (low is None or low < value) and (high is None or value < high) else "outside"
+
+
+def _print(console: Console, claim: Mapping[str, Any], words: str) -> None:
+    console.print(Text.assemble((printable(claim["id"]), "bold"), "  ", (words, STYLE[_place(claim["measures"])])))
+    console.print(Text(f"  {printable(claim['statement'])}", "dim"))
+    for part in claim["measures"]:
+        numbers = (
+            f"{number(part['measured'])}  predicted: {span(part['predicted'])}  {place_of(part) or 'not measured'}"
+        )
+        console.print(Text(f"  · {printable(named(part))}\n      {numbers}"))

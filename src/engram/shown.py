@@ -1,0 +1,125 @@
+"""An experiment from the records that there are: figure, claims and verdicts. Trains nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
+
+from engram.claims.experiment import SCALES, Experiment, Runs, Scale, known_scale
+from engram.claims.findings import stamp
+from engram.claims.ledger import Entry, Index, best_runs, entries_of
+from engram.errors import EngramError, did_you_mean
+from engram.experiments import find, is_file, names
+from engram.records import Record
+from engram.records.files import COMMITTED, home
+from engram.records.remembered import Memory
+from engram.records.shelf import of_spec
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the records say; `claims` are the dicts that --json prints. Without records there is no scale."""
+
+    experiment: Experiment
+    claims: list[dict[str, Any]]
+    scale: Scale | None = None
+    seeds: Sequence[int] = ()
+    records: Sequence[Record] = ()
+    figures: Sequence[Path] = ()
+    table: Sequence[dict[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment.name,
+            "about": self.experiment.about,
+            "scale": self.scale,
+            "seeds": list(self.seeds),
+            "claims": self.claims,
+            "records": [record.id for record in self.records],
+            "figures": [str(path) for path in self.figures],
+            "table": list(self.table),
+        }
+
+
+def show(name: str, scale: str | None = None) -> Shown:
+    """Figure and claims of an experiment, of one of its claims, or of a user's file.
+
+    scale     smoke, quick or paper; None: the scale that decides the ledger
+    """
+    experiment, scales = find_shown(name), _scales(name, scale)
+    best = _own_runs(experiment, scales) if is_file(name) else best_runs(experiment, _index(), scales)
+    if best is None:
+        bare = (Entry(id, text, experiment) for id, text in experiment.statements.items())
+        return Shown(experiment, [entry.to_json() for entry in bare])
+    runs, diverged = best
+    claims = [entry.to_json() for entry in entries_of(experiment, runs, diverged)]
+    paths = (_draw if is_file(name) else _figures)(experiment, runs)
+    return Shown(experiment, claims, runs.scale, runs.seeds, runs.records, paths, experiment.table(runs))
+
+
+def find_shown(name: str) -> Experiment:
+    """An experiment by its name, by the name of one of its claims, or a user's file."""
+    if is_file(name) or name in names():
+        return find(name)
+    claims = {id: experiment for experiment in map(find, names()) for id in experiment.statements}
+    if name not in claims:
+        hint = did_you_mean(name, [*names(), *claims])
+        raise EngramError(f"no experiment or claim {name!r}; {hint}`engram list` shows all")
+    return claims[name]
+
+
+def _scales(name: str, scale: str | None) -> list[Scale]:
+    """The largest first; smoke never decides, and is shown when it is asked for, or of a file of one's own."""
+    if scale is not None:
+        return [known_scale(scale)]
+    return [size for size in reversed(SCALES) if size != "smoke" or is_file(name)]
+
+
+def _index() -> Index:
+    return Index.of([home(), COMMITTED])
+
+
+def _own_runs(experiment: Experiment, scales: Sequence[Scale]) -> tuple[Runs, list[int]] | None:
+    """The finished runs of a file, from seed 0 on: what a record says of such a file is not believed unread."""
+    for scale in scales:
+        found = list(takewhile(bool, _records_by_seed(experiment, scale)))
+        if found:
+            seeds, index = range(len(found)), {record.id: record for same in found for record in same}
+            return Runs.of(experiment.labelled(scale, seeds), index, scale, seeds), []
+    return None
+
+
+def _records_by_seed(experiment: Experiment, scale: Scale) -> Iterator[list[Record]]:
+    """Those of seeds 0, 1, …; none for a seed of which a run is missing."""
+    for seed in count():
+        found = [of_spec(spec, [home()]) for spec in experiment.specs(scale, [seed])]
+        yield [record for record in found if record] if all(found) else []
+
+
+def _figures(experiment: Experiment, runs: Runs) -> list[Path]:
+    """Those that were drawn before, as long as the same records and the same code would draw them, else new ones."""
+    memory, drawn_from = Memory("figures", home()), stamp(runs)
+    key, known = f"{experiment.name}-{runs.scale}", memory.recall()
+    paths = [Path(path) for path in known.get(key, {}).get("files", {})]
+    if known.get(key) != _drawn(drawn_from, paths):
+        paths = _draw(experiment, runs)
+        memory.keep(known | {key: _drawn(drawn_from, paths)})
+    return paths
+
+
+def _drawn(drawn_from: str, paths: Sequence[Path]) -> dict[str, Any]:
+    """What is remembered of figures: their records, and how the files look."""
+    return {"from": drawn_from, "files": {str(path): path.stat().st_mtime_ns for path in paths if path.exists()}}
+
+
+def _draw(experiment: Experiment, runs: Runs) -> list[Path]:
+    """The experiment's own figure, else plain curves; beside those of `engram run`, which may show fewer seeds."""
+    from engram.show.curves import plain_curves
+    from engram.show.save import save_figure
+
+    figure, stem = experiment.figure(runs), f"{experiment.name}-{runs.scale}-shown"
+    figures = [figure] if figure is not None else plain_curves(runs.records)
+    stems = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
+    named = zip(figures, stems, strict=True)
+    return [path for one, name in named for path in save_figure(one, home() / "figures", name)]

@@ -99,11 +99,11 @@ def test_the_command_line_sees_and_edits(at_home: Record, said: Callable[..., tu
     )
 
 
-def test_a_bad_file_is_told_by_row(tmp_path: Path, said: Callable[..., tuple[int, str, str]]) -> None:
+def test_a_bad_file_is_told_by_line(tmp_path: Path, said: Callable[..., tuple[int, str, str]]) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("subject,relation,answer\nFrance,capital,Paris\nFrance,capital,Lyon\n")
     code, _, err = said("fact", "learn", str(path))
     assert code == 2
-    assert "row 2 (France, capital, Lyon): contradicts row 1; keep one" in err
+    assert "line 3 (France, capital, Lyon): contradicts line 2; keep one" in err
     path.write_text("subject,relation,answer\n")
     assert said("fact", "learn", str(path))[0] == 2

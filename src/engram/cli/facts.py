@@ -1,11 +1,30 @@
 """`engram fact`: learn your own facts, see one being learned, rewrite one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from cyclopts import App
 
-from engram.cli.output import WholeNumber, answer, near, print_table, tell, watched
+from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, watched
+
+
+@contextmanager
+def mistakes_by_line() -> Iterator[None]:
+    """What is wrong with a table goes to a person line by line; the error says how many there are."""
+    from engram.errors import EngramError
+    from engram.tasks.table import BadTable, told
+
+    try:
+        yield
+    except BadTable as bad:
+        say(*told(bad.mistakes))
+        n = len(bad.mistakes)
+        raise EngramError(
+            f"{bad.path}: {n} mistake{'s' * (n > 1)}, told above; mend them and run the same command again"
+        ) from None
+
 
 fact = App(name="fact", help="Your own facts: learn them from a CSV file, see one being learned, rewrite one.")
 
@@ -36,7 +55,8 @@ def learn(
     from engram.calculator.words import transformer_in_words
 
     size = {"width": width, "heads": heads, "units": units}
-    record = learn_facts(file, steps, seed, watched(f"facts of {file.name}", "cpu"), **size)
+    with mistakes_by_line():
+        record = learn_facts(file, steps, seed, watched(f"facts of {file.name}", "cpu"), **size)
     model: Any = record.train.model
     shape = {"d": model.d, "heads": model.heads, "d_h": model.d_h, "m": model.m, "parameters": model.parameters}
     found = {"run": record.id, "facts": len(record.train.task.facts), "recalled": record.rows[-1]["all.accuracy"]}  # type: ignore[attr-defined]

@@ -71,7 +71,12 @@ def learn(
 
 @fact.command
 def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
-    """Show what a run believed about a fact during training: no idea, the right relation, the right answer."""
+    """Show what a run believed about a fact during training: no idea, the right relation, the right answer.
+
+    A stage counts as reached when the probability is more than halfway from chance to certainty, and the likeliest
+    answer agrees. Chance of the relation is what a blind guess gives it, chance of the answer is its share of the
+    relation's answers.
+    """
     from engram.api import see_fact
 
     asked, beliefs, figures = see_fact(run, subject, relation)
@@ -86,9 +91,15 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
         }
         for step, belief in beliefs
     ]
+    chance = beliefs[0][1].chance
+    if json:
+        answer({"beliefs": rows, "chance": {"relation": chance.relation, "right": chance.right}})
+        return
     print_table("beliefs", rows, json)
-    if not json:
-        tell("", f"({subject}, {relation}) is {asked.answer}", *(f"figure  {near(p)}" for p in figures))
+    tell("", f"({subject}, {relation}) is {asked.answer}")
+    tell(f"chance  {chance.relation:.0%} for all answers of {relation}, guessing blindly")
+    tell(f"        {chance.right:.0%} for {asked.answer}, knowing only that {relation} is asked for")
+    tell(*(f"figure  {near(p)}" for p in figures))
 
 
 @fact.command

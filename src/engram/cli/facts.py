@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from cyclopts import App
 
@@ -40,10 +39,18 @@ def learn(
     units: WholeNumber | None = None,
     json: bool = False,
 ) -> None:
-    """Train a one-layer transformer on the facts of a CSV file with the columns subject, relation, answer.
+    """Train a one-layer transformer on the facts of a table with the columns subject, relation, answer.
+
+    What the calculator says of the table (engram predict facts) is shown first.
 
     Parameters
     ----------
+    file
+        A table in UTF-8 with commas, semicolons or tabs; other columns are ignored.
+    steps
+        Steps of training, with 256 prompts each.
+    seed
+        Of the initial weights and of the prompts.
     width
         Width d of the model; left out, the calculator proposes one that holds eight times as many facts.
     heads
@@ -51,21 +58,19 @@ def learn(
     units
         Units of the MLP; as many as the width unless said, 0 for none.
     """
-    from engram.api import learn_facts
-    from engram.calculator.words import transformer_in_words
+    from engram.api import run_specs
+    from engram.facts.learn import foretold, shape_of, spec_of_file
 
-    size = {"width": width, "heads": heads, "units": units}
     with mistakes_by_line():
-        record = learn_facts(file, steps, seed, watched(f"facts of {file.name}", "cpu"), **size)
-    model: Any = record.train.model
-    shape = {"d": model.d, "heads": model.heads, "d_h": model.d_h, "m": model.m, "parameters": model.parameters}
-    found = {"run": record.id, "facts": len(record.train.task.facts), "recalled": record.rows[-1]["all.accuracy"]}  # type: ignore[attr-defined]
+        spec = spec_of_file(file, steps, seed, width=width, heads=heads, units=units)
+    own = any(part is not None for part in (width, heads, units))
+    say(*foretold(spec, own))
+    record = run_specs([spec], "cpu", watched(f"facts of {file.name}", "cpu"))[0]
+    n, recalled = len(spec.task.book(seed).known), record.rows[-1]["all.accuracy"]  # type: ignore[attr-defined]
     if json:
-        answer(found | {"model": shape})
+        answer({"run": record.id, "facts": n, "recalled": recalled, "model": shape_of(spec)})
         return
-    whose = "as you said" if any(part is not None for part in size.values()) else "as `engram predict facts` proposes"
-    tell(f"{found['facts']} facts, {found['recalled']:.1%} recalled", f"record  {near(record.folder)}")
-    tell(f"model   {transformer_in_words(shape)}, {whose}")
+    tell(f"{n} facts, {recalled:.1%} recalled", f"record  {near(record.folder)}")
     tell(f"ask     engram fact see {record.id} SUBJECT RELATION")
 
 
@@ -96,23 +101,38 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
         answer({"beliefs": rows, "chance": {"relation": chance.relation, "right": chance.right}})
         return
     print_table("beliefs", rows, json)
-    tell("", f"({subject}, {relation}) is {asked.answer}")
+    tell("", f"({subject}, {relation}) is {asked.answer} in the table")
+    tell(*(f"step {event.step}: {event.sentence}" for event in asked.record.train.events))
     tell(f"chance  {chance.relation:.0%} for all answers of {relation}, guessing blindly")
     tell(f"        {chance.right:.0%} for {asked.answer}, knowing only that {relation} is asked for")
     tell(*(f"figure  {near(p)}" for p in figures))
 
 
 @fact.command
-def edit(run: str, subject: str, relation: str, answer: str, *, json: bool = False) -> None:
-    """Rewrite one fact by a rank-one change of a matrix and count the other facts that change; the run is kept."""
-    from engram.api import edit_fact
+def edit(run: str, subject: str, relation: str, answer: str, *, keep: bool = False, json: bool = False) -> None:
+    """Rewrite one fact by a rank-one change of a matrix and count the other facts that change; the run stays as it is.
+
+    Parameters
+    ----------
+    answer
+        One of the answers of the table; a new one needs a row in the table, and a training.
+    keep
+        Keep the edited model as a run of its own, which can be seen and edited like any other.
+    """
+    from engram.api import edit_fact, keep_edit
     from engram.cli import output as voice
 
     asked, found = edit_fact(run, subject, relation, answer)
+    kept = keep_edit(asked, found) if keep else None
     rows = [{"other facts with": kind, "changed": n, "of": of} for kind, (n, of) in found.changed.items()]
     if json:
-        voice.answer({"matrix": found.matrix, "learned": found.learned, "moved": found.moved, "changed": rows})
+        about = {"matrix": found.matrix, "was": found.was, "learned": found.learned, "moved": found.moved}
+        voice.answer(about | {"changed": rows} | ({"run": kept.id} if kept else {}))
         return
-    tell(f"({subject}, {relation}): {asked.answer} → {answer}, by a rank-one change of {found.matrix}")
+    tell(f"{asked.question}: {found.was} → {answer}, by a rank-one change of {found.matrix}")
     tell(f"new answer in {found.learned:.0%} of fresh prompts; others moved by {found.moved:.4f} (total variation)")
     print_table("changed", rows, json)
+    if kept is None:
+        tell("", f"run {asked.record.id} is as before; with --keep the edited model is kept as a run of its own")
+        return
+    tell("", f"record  {near(kept.folder)}", f"ask     engram fact see {kept.id} SUBJECT RELATION")

@@ -87,8 +87,8 @@ def _at_the_end(parent: Record) -> list[State]:
     weights = {f"weights/{name}": value for name, value in parent.snapshot(spec.steps).items()}
     if any(value.dtype != getattr(torch, spec.plan.dtype) for value in weights.values()):
         return []  # rounded when it was packed
-    digests = [digest_of_lines(_lines(parent, name)[: spec.steps]) for name in ("rows.jsonl", "timing.jsonl")]
-    return [State(spec.steps, len(spec.events), *digests, weights, family(spec))]
+    rows, timing = (digest_of_lines(_lines(parent, name)[: spec.steps]) for name in ("rows.jsonl", "timing.jsonl"))
+    return [State(spec.steps, len(spec.events), rows, timing, weights, family(spec))]
 
 
 def _lines(parent: Record, name: str) -> list[bytes]:

@@ -36,7 +36,7 @@ def test_a_word_of_one_length_is_repeated_by_position(tmp_path: Path) -> None:
     assert record.last("attention.chain") < 0.2
     assert max(record.last(f"recall.{name}") for name in ("W_K1", "W_K2")) < 0.15
     # shown words of another length, it looks L − 1 = 7 places back all the same, and is wrong
-    other = record.train.task.model_copy(update={"L": 6}).sample(0, 10**6, 64)
+    other = with_settings(record.train, {"task.L": 6}).task.sample(0, 10**6, 64)
     predicted, early = record.model()(other.tokens).logits.argmax(-1).numpy(), slice(7, 15)
     assert (predicted == other.targets)[:, early].mean() < 0.2
     assert (predicted == np.roll(other.tokens, 7, axis=1))[:, early].mean() > 0.8

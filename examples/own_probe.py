@@ -1,5 +1,8 @@
 """A probe of one's own: how sure is the model, and does that change when the induction head is born?
 
+It does: until W_K1 is born (at step 105, among the first 64 positions) entropy in context hardly moves, from 3.8 to 3.1
+nats, and then it falls to 0.4. Elsewhere it falls to 2.1 only, since the next letter of a text is uncertain (seed 0).
+
 The columns of the probe stand in the rows; the figure of the run, the report and the lab draw them.
 
 engram run ./own_probe.py

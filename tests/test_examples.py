@@ -38,7 +38,7 @@ def test_a_file_with_its_own_task_runs(mine: Path, home: Path) -> None:
     mine.unlink()  # the record keeps what it needs
     record = api.load(result.records[0].id)
     assert record.spec.title == "repeat-simplified"
-    assert record.model()(record.train.task.sample(0, 0, 2).tokens).logits.shape == (2, 40, 26)
+    assert record.model()(record.train.task.sample(0, 0, 2).tokens).logits.shape == (2, 32, 26)
     assert api.recheck(record)["ok"]
 
 
@@ -60,12 +60,12 @@ def test_only_code_that_makes_numbers_changes_the_identity(mine: Path) -> None:
         ("def specs(scale, seeds):\n    return None", "must return a list of Specs"),
         (MINE.read_text().replace("lr=0.2", "lr=-1"), "lr"),
         (
-            MINE.read_text().replace("    L: int = 12\n", "    L: int = 12\n    widths: list[int] = [1]\n"),
+            MINE.read_text().replace("    L: int = 8\n", "    L: int = 8\n    widths: list[int] = [1]\n"),
             "cannot be stored",
         ),
         ("import nothing_like_this", "cannot be loaded: ModuleNotFoundError"),
         (MINE.read_text().replace('"first": ~again', '"fist": ~again'), "first"),
-        (MINE.read_text().replace("% self.L]", "% self.L] + 20"), "must lie in 0"),
+        (MINE.read_text().replace("t % L, axis=1)", "t % L, axis=1) + 20"), "must lie in 0"),
         (
             MINE.read_text().replace("~again}", "again}").replace("batch=64", 'batch=64, loss="all"'),
             "exactly one group",
@@ -114,7 +114,7 @@ def test_a_setting_does_not_hide_a_bug_in_ones_own_file(mine: Path, home: Path) 
 
 def test_integers_of_any_width_will_do(mine: Path, home: Path) -> None:
     wide = api.run("./mine.py", scale="smoke").records[0].column("loss")
-    mine.write_text(mine.read_text().replace("% self.L]", "% self.L].astype(np.int32)"))
+    mine.write_text(mine.read_text().replace("t % L, axis=1)", "t % L, axis=1).astype(np.int32)"))
     assert np.array_equal(api.run("./mine.py", scale="smoke").records[0].column("loss"), wide)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engram.api import edit_fact, learn_facts, see_fact
+from engram.api import edit_fact, keep_edit, learn_facts, load, recheck, see_fact
 from engram.errors import EngramError
 from engram.facts.ask import Asked
 from engram.models.factual import Factual, LinearHead, SoftmaxHead
@@ -90,7 +90,7 @@ def test_the_last_store_is_what_the_logits_read(model: Factual | LinearHead | So
 def test_the_command_line_sees_and_edits(at_home: Record, said: Callable[..., tuple[int, str, str]]) -> None:
     code, out, _ = said("fact", "see", at_home.id, "Japan", "currency")
     assert code == 0
-    assert "(Japan, currency) is yen" in out
+    assert "(Japan, currency) is yen in the table" in out
     code, out, _ = said("fact", "edit", at_home.id, "Japan", "capital", "Seoul", "--json")
     assert code == 0
     assert json.loads(out)["learned"] == 1.0
@@ -99,11 +99,60 @@ def test_the_command_line_sees_and_edits(at_home: Record, said: Callable[..., tu
     )
 
 
-def test_a_bad_file_is_told_by_row(tmp_path: Path, said: Callable[..., tuple[int, str, str]]) -> None:
+def test_an_unknown_answer_says_what_to_do(at_home: Record) -> None:
+    with pytest.raises(EngramError, match=r"answer: unknown 'Lyon'; .*of capital: Paris, Berlin, .*engram fact learn"):
+        edit_fact(at_home.id, "France", "capital", "Lyon")
+    with pytest.raises(EngramError, match=r"answer: unknown 'rome'; did you mean Rome\?"):
+        edit_fact(at_home.id, "France", "capital", "rome")
+
+
+def test_an_edited_model_is_kept_and_edited_again(at_home: Record, said: Callable[..., tuple[int, str, str]]) -> None:
+    """As a fork that takes no step: the same rows up to its end, the new answer there, and the way back."""
+    code, out, _ = said("fact", "edit", at_home.id, "France", "capital", "Rome", "--keep", "--json")
+    kept = load(json.loads(out)["run"])
+    assert (code, kept.finished, kept.id != at_home.id) == (0, True, True)
+    assert kept.rows[:-1] == at_home.rows[:-1]
+    clocks = [(record.folder / "timing.jsonl").read_text().splitlines()[:600] for record in (at_home, kept)]
+    assert clocks[0] == clocks[1]  # nothing was trained again
+    asked, beliefs, _ = see_fact(kept.id, "France", "capital")
+    assert [asked.names["answer"][belief.guess] for _, belief in beliefs[-2:]] == ["Paris", "Rome"]
+    code, out, _ = said("fact", "see", kept.id, "France", "capital")
+    assert "(France, capital) is Paris in the table\nstep 600: rewrite (France, capital): Paris → Rome in W_F" in out
+    _, back = edit_fact(kept.id, "France", "capital", "Paris")
+    assert (back.was, back.learned) == ("Rome", 1.0)
+    assert at_home.model().weights["W_F"].equal(load(at_home.id).model().weights["W_F"])
+
+
+def test_a_kept_edit_is_the_training_that_its_spec_describes(at_home: Record) -> None:
+    asked, found = edit_fact(at_home.id, "Italy", "currency", "yen")
+    kept = keep_edit(asked, found)
+    assert kept.train.events == (found.change,)
+    assert recheck(kept, steps=1)["ok"]
+    changed = kept.model().weights["W_F"].double()
+    assert torch.allclose(changed, found.weights["W_F"], atol=1e-5)
+
+
+def test_before_training_the_calculator_is_asked(
+    tmp_path: Path, home: Path, said: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("Subject;Relation;Answer\na;is;x\nb;is;y\na;has;u\nb;has;v\n")
+    code, out, err = said("fact", "learn", str(path), "--steps", "2")
+    assert code == 0
+    assert err.startswith("4 facts: 2 subjects, 2 relations, 4 answers\n4 facts in a one-layer transformer:\n")
+    assert "\nto train  d = 8, 8 heads of width 1, MLP of 8 units (384 parameters), proposed for 8 times" in err
+    assert err.index("to train") < err.index("facts of mine.csv, 1 run")
+    assert out.startswith("4 facts, ")
+    err = said("fact", "learn", str(path), "--steps", "2", "--width", "16", "--json")[2]
+    assert "parameters 1,536: it fits" in err
+    assert "(1,536 parameters), as you said; 2 steps" in err
+
+
+def test_a_bad_file_is_told_by_line(tmp_path: Path, said: Callable[..., tuple[int, str, str]]) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("subject,relation,answer\nFrance,capital,Paris\nFrance,capital,Lyon\n")
     code, _, err = said("fact", "learn", str(path))
     assert code == 2
-    assert "row 2 (France, capital, Lyon): contradicts row 1; keep one" in err
+    assert "line 3 (France, capital, Lyon): contradicts line 2; keep one" in err
     path.write_text("subject,relation,answer\n")
     assert said("fact", "learn", str(path))[0] == 2

@@ -16,6 +16,7 @@ from engram.runner.execute import execute, fresh_rows, path_of
 from engram.specs import Train
 from engram.specs.encode import build
 from engram.specs.events import Ablate, Change, Event, Freeze, Noise, Reset, Restore, Truncate, Unfreeze
+from engram.specs.rewrite import Rewrite
 from engram.specs.spec import run_id
 from engram.tasks import Bigram
 
@@ -31,6 +32,7 @@ EVENTS: dict[str, tuple[Event, ...]] = {
     "lr": (Change(step=5, field="plan.optimiser.lr", value=0.02),),
     "K": (Change(step=5, field="task.K", value=2), Change(step=5, field="task.triggers", value="fixed")),
     "against the plan": (Freeze(step=2, matrix="W_K1"), Unfreeze(step=6, matrix="W_K1"), Freeze(step=9, matrix="W_K1")),
+    "rewrite": (Rewrite(step=6, matrix="W_O2", fact="a → b", u=(0.1,) * 12, k=(*(0.2,) * 11, -1.0)),),
     "first and last": (Truncate(step=0, matrix="W_O2", rank=3), Noise(step=STEPS, matrix="W_O2", size=1.0)),
 }
 

@@ -25,6 +25,7 @@ from engram.probes.truncation import Map, sorted_map
 from engram.records import Record
 from engram.records.about import Purpose
 from engram.records.files import home, replace, writing_to
+from engram.records.fork import fork, steered
 from engram.records.places import named, named_own
 from engram.runner.recheck import Extent
 from engram.runner.recheck import recheck as recomputed
@@ -308,6 +309,16 @@ def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked
     """Rewrite one fact of a trained model, and see what else moved; the record stays as it is."""
     asked = Asked.of(load(run), subject, relation)
     return asked, edit(asked, answer)
+
+
+def keep_edit(asked: Asked, found: FactEdit) -> Record:
+    """The edited model as a run of its own: the same training, and at its end the rewritten fact."""
+    spec = steered(asked.record.train, found.change)
+    if not asked.record.finished:
+        raise EngramError(f"run {asked.record.id} is not finished; `engram runs resume {asked.record.id}` first")
+    if asked.record.folder.parent == home():
+        fork(asked.record, spec)  # otherwise it is trained again
+    return run_specs([spec], "cpu")[0]
 
 
 def truncation_map(run: str, group: str = "in_context", sequences: int = 512) -> tuple[Record, Map, list[Path]]:

@@ -35,6 +35,10 @@ class Asked:
         return cls(record, book, s, r, names)
 
     @property
+    def question(self) -> str:
+        return f"({self.names['subject'][self.s]}, {self.names['relation'][self.r]})"
+
+    @property
     def answer(self) -> str:
         return self.names["answer"][self.book.table[self.s, self.r]]
 

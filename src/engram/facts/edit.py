@@ -8,11 +8,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engram.errors import EngramError
-from engram.facts.ask import Asked, place
+from engram.errors import EngramError, did_you_mean
+from engram.facts.ask import Asked
 from engram.models.trace import Architecture, Weights
 from engram.probes.facts import CROWDS, log_probabilities
-from engram.tasks.book import Book
+from engram.specs.rewrite import Rewrite
+from engram.tasks.book import MISSING, Book
 
 EDIT_STEP, AFTER_STEP = 2**41 + 1, 2**41 + 2  # prompts that nobody else sees
 MARGIN = 1.0  # nats by which the new answer wins in every prompt that the edit looks at
@@ -28,9 +29,11 @@ class Editable(Architecture, Protocol):
 
 @dataclass(frozen=True)
 class FactEdit:
-    """A fact rewritten by W ← W + δ k̃ᵀ, and what else moved: other facts whose answer changed, by what they share."""
+    """A fact rewritten by W ← W + u k̃ᵀ, and what else moved: other facts whose answer changed, by what they share."""
 
     matrix: str
+    was: str  # what the model answered before
+    change: Rewrite  # the same as an intervention at the last step
     learned: float  # share of fresh prompts about the fact that get the new answer
     changed: dict[str, tuple[int, int]]  # same subject, same relation, neither: facts changed, and how many there are
     moved: float  # mean distance (total variation) between predictions of the other facts before and after
@@ -41,28 +44,50 @@ class FactEdit:
 def edit(asked: Asked, answer: str) -> FactEdit:
     """k̃ = C⁻¹k/(kᵀC⁻¹k), k the mean of what the matrix reads in prompts about the fact, C its second moment over all.
 
-    δ points from the old answer to the new, as far as makes the new one win by MARGIN in all of these prompts.
+    u points from the answer that the model gives to the new one, so far that this wins by MARGIN in all these prompts.
     """
-    spec, book = asked.record.train, asked.book
+    spec = asked.record.train
     if not isinstance(spec.model, Editable):
         raise EngramError(f"{type(spec.model).__name__} cannot be edited: it does not name its last matrix")
-    new, old = place("answer", answer, asked.names["answer"]), int(book.table[asked.s, asked.r])
-    if new == old:
-        raise EngramError(
-            f"({asked.names['subject'][asked.s]}, {asked.names['relation'][asked.r]}) is already {answer}"
-        )
+    new = _answer(asked, answer)
     w = {name: value.double() for name, value in asked.record.model().weights.items()}
     about, every = (torch.from_numpy(part) for part in _prompts(asked, EDIT_STEP))
-    name, keys = spec.model.last_store(w, about)
-    everything = spec.model.last_store(w, every)[1]
+    old = int(spec.model.forward(w, about).logits[:, -1].softmax(1).mean(0).argmax())
+    if new == old:
+        raise EngramError(f"{asked.question} is already {answer}")
+    name, k = _key(spec.model, w, about, every)
+    readout = w["U"] if "U" in w else torch.eye(len(w[name]), dtype=w[name].dtype)
+    u = readout[new] - readout[old]
+    u = u * _least_size(spec.model, w, name, torch.outer(u, k), about, new)
+    was = asked.names["answer"][old]
+    fact = f"{asked.question}: {was} → {answer}"
+    change = Rewrite(step=spec.steps, matrix=name, fact=fact, u=tuple(u.tolist()), k=tuple(k.tolist()))
+    return _compared(asked, was, change, w, w | {name: w[name] + torch.outer(u, k)}, new)
+
+
+def _answer(asked: Asked, answer: str) -> int:
+    """Its place; of an unknown one, what can be done about it."""
+    names = asked.names["answer"]
+    if answer in names:
+        return names.index(answer)
+    of_relation = [names[a] for a in np.unique(asked.book.table[:, asked.r]) if a != MISSING]
+    shown = ", ".join(of_relation[:8]) + (", …" if len(of_relation) > 8 else "")
+    raise EngramError(
+        f"answer: unknown {answer!r}; {did_you_mean(answer, names)}the model can only choose among the answers of its "
+        f"table, of {asked.names['relation'][asked.r]}: {shown}; to have another one, write it into the table, "
+        "in a row of its own, and run `engram fact learn` on that"
+    )
+
+
+def _key(model: Editable, w: Weights, about: Tensor, every: Tensor) -> tuple[str, Float[Tensor, " n"]]:
+    """The matrix, and k̃."""
+    name, keys = model.last_store(w, about)
+    everything = model.last_store(w, every)[1]
     k = keys.mean(0)
     C = everything.T @ everything / len(everything)
     C += 1e-3 * C.diagonal().mean() * torch.eye(len(C), dtype=C.dtype)
     direction = torch.linalg.solve(C, k)
-    readout = w["U"] if "U" in w else torch.eye(len(w[name]), dtype=w[name].dtype)
-    step = torch.outer(readout[new] - readout[old], direction / (k @ direction))
-    after = w | {name: w[name] + _least_size(spec.model, w, name, step, about, new) * step}
-    return _compared(asked, name, w, after, new)
+    return name, direction / (k @ direction)
 
 
 def _prompts(asked: Asked, step: int) -> tuple[Int[np.ndarray, "B T"], Int[np.ndarray, "n T"]]:
@@ -94,7 +119,7 @@ def _least_size(model: Architecture, w: Weights, name: str, step: Tensor, tokens
     return high
 
 
-def _compared(asked: Asked, name: str, before: Weights, after: Weights, new: int) -> FactEdit:
+def _compared(asked: Asked, was: str, change: Rewrite, before: Weights, after: Weights, new: int) -> FactEdit:
     model, book = asked.record.train.model, asked.book
     about, every = _prompts(asked, AFTER_STEP)
     learned = float((log_probabilities(model, after, about).argmax(1) == new).double().mean())
@@ -104,7 +129,7 @@ def _compared(asked: Asked, name: str, before: Weights, after: Weights, new: int
     others = np.any(list(groups.values()), axis=0)
     moved = float((p.exp() - q.exp()).abs().sum(1)[torch.from_numpy(others)].mean() / 2) if others.any() else 0.0
     counts = {kind: (int((differs & mask).sum()), int(mask.sum())) for kind, mask in groups.items()}
-    return FactEdit(name, learned, counts, moved, after)
+    return FactEdit(change.matrix, was, change, learned, counts, moved, after)
 
 
 def _sharing(book: Book, s: int, r: int) -> dict[str, Bool[np.ndarray, " n"]]:

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from engram.calculator.answers import size_needed
+from engram.calculator.answers import error_of, size_needed
 from engram.calculator.kinds import FACTS
 from engram.calculator.shapes import Transformer, transformer, transformer_with
+from engram.calculator.words import lines_of, transformer_in_words
 from engram.learning import Adam, Plan
 from engram.models.factual import Factual
 from engram.specs import Train
@@ -47,3 +48,22 @@ def spec_of_file(
         snapshot_every=EVERY,
     )
     return Train(task=task, model=model, plan=plan, seed=seed)
+
+
+def shape_of(spec: Train) -> dict[str, int]:
+    model = spec.model
+    assert isinstance(model, Factual)
+    return {"d": model.d, "heads": model.heads, "d_h": model.d_h, "m": model.m, "parameters": model.parameters}
+
+
+def foretold(spec: Train, own: bool) -> list[str]:
+    """Before training: what the calculator says of the table, or of a size that the user said, and what is trained."""
+    assert isinstance(spec.task, OwnFacts)
+    book, shape = spec.task.book(spec.seed), shape_of(spec)
+    n = len(book.known)
+    counted = {"subject": book.S, "relation": book.R, "answer": book.answers}
+    names = ", ".join(f"{number} {kind}{'s' * (number != 1)}" for kind, number in counted.items())
+    said = error_of(FACTS, n, shape["parameters"]) if own else size_needed(FACTS, n)
+    whose = "as you said" if own else f"proposed for {SPARE} times as many facts, so that a short training suffices"
+    model = f"{transformer_in_words(shape)}, {whose}"
+    return [f"{n} facts: {names}", *lines_of(said), f"to train  {model}; {spec.steps:,} steps"]

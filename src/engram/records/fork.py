@@ -5,11 +5,13 @@ import shutil
 from itertools import takewhile
 from pathlib import Path
 
+import torch
+
 from engram.records import files
 from engram.records.files import writing_to
 from engram.records.guard import refuse_links
 from engram.records.record import Record
-from engram.records.state import NAME, State, family, refuse_stranger
+from engram.records.state import NAME, State, digest_of_lines, family, refuse_stranger
 from engram.records.writer import write_spec
 from engram.specs.encode import build
 from engram.specs.events import Event
@@ -68,12 +70,25 @@ def _common_state(parent: Record, spec: Train) -> State | None:
         return None
     names = [NAME, *(f"states/{step:06d}.safetensors" for step in files.numbered(parent.folder / "states"))]
     states = [State.read(parent.folder, name) for name in names if (parent.folder / name).exists()]
+    states += _at_the_end(parent)
     for state in sorted(states, key=lambda state: state.step, reverse=True):
         if _is_common(parent, spec, state):
             state.refuse_other_rows(parent.folder, _lines(parent, "rows.jsonl"))
             refuse_stranger(parent.folder, f"the state of step {state.step}", {"of": state.of}, family(spec), "")
             return state
     return None
+
+
+def _at_the_end(parent: Record) -> list[State]:
+    """The last weights of a finished run are a state: no step is taken from there, so no averages are missed."""
+    spec = parent.train
+    if not parent.finished or spec.steps not in parent.snapshot_steps:
+        return []
+    weights = {f"weights/{name}": value for name, value in parent.snapshot(spec.steps).items()}
+    if any(value.dtype != getattr(torch, spec.plan.dtype) for value in weights.values()):
+        return []  # rounded when it was packed
+    rows, timing = (digest_of_lines(_lines(parent, name)[: spec.steps]) for name in ("rows.jsonl", "timing.jsonl"))
+    return [State(spec.steps, len(spec.events), rows, timing, weights, family(spec))]
 
 
 def _lines(parent: Record, name: str) -> list[bytes]:

@@ -141,7 +141,9 @@ def one_fact(beliefs: Sequence[tuple[int, Any]], title: str) -> Figure:
     ax = panels(7.4, 3.8)
     steps = [step for step, _ in beliefs]
     shares = [[getattr(belief, name) for _, belief in beliefs] for name in ("right", "relation", "rest")]
-    labels = ("right answer", "right relation, wrong subject", "other answers")
+    labels = ("right answer", "other answers of the relation", "all other answers")
     ax.stackplot(steps, shares, labels=labels, colors=["#009E73", "#E69F00", "#d8dee4"])
+    chance = beliefs[0][1].chance.relation
+    ax.axhline(chance, color=MUTED, ls=":", lw=1.2, label=f"right relation, guessing blindly: {chance:.0%}")
     ax.set(xlabel="step", ylabel="probability", ylim=(0, 1), xlim=(0, max(steps[-1], 1)), title=literal(title))
     return finished(ax, loc="center right", frameon=True)

@@ -3,11 +3,8 @@
 Answer sets of different relations are disjoint. The answers of relation r come after those of relation r−1.
 """
 
-import csv
-import io
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import isqrt
 from pathlib import Path
@@ -18,15 +15,13 @@ from jaxtyping import Float, Int
 from pydantic import Field, ValidationError, model_validator
 
 from engram.errors import EngramError
-from engram.plain import read_plain
 from engram.tasks.batch import Batch
 from engram.tasks.book import MISSING, Bags, Book
+from engram.tasks.table import Fact, mistakes_in, read_facts, told, too_few
 from engram.values import Value, generator
 
 Count = Annotated[int, Field(ge=1, le=2**16)]
 Power = Annotated[float, Field(ge=0, le=8)]
-Fact = tuple[str, str, str]
-COLUMNS = ("subject", "relation", "answer")
 MOST_TABLE = 64 << 20  # bytes of a CSV file
 MOST_PAIRS = 2**24  # of subjects and relations: a table of them takes a few hundred megabytes
 
@@ -179,38 +174,18 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
 
     @classmethod
     def read(cls, path: str | Path, **settings: int) -> "OwnFacts":
-        """From a CSV file with the columns subject, relation, answer. Errors name the row."""
+        """From a file with the columns subject, relation, answer; BadTable tells all that is wrong with it, by line."""
         try:
-            return cls(facts=tuple(_rows(Path(path))), **settings)
+            return cls(facts=read_facts(Path(path), MOST_TABLE), **settings)
         except ValidationError as error:
             raise EngramError(f"{path}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
 
     @model_validator(mode="after")
     def _make_sense(self) -> "OwnFacts":
-        known: dict[tuple[str, str], int] = {}
-        owner: dict[str, int] = {}  # the row in which an answer first occurs
-        answers: Counter[str] = Counter()  # by relation
-        both = {s for s, _, _ in self.facts} & {r for _, r, _ in self.facts}
-        for row, (s, r, a) in enumerate(self.facts):
-            before, first = known.setdefault((s, r), row), owner.setdefault(a, row)
-            answers[r] += first == row
-            if not all((s, r, a)):
-                self._wrong(row, "has an empty name")
-            for name in {s, r} & both:
-                self._wrong(row, f"{name!r} is a subject in one row and a relation in another; rename one of them")
-            if before != row:
-                same = self.facts[before][2] == a
-                self._wrong(row, f"{'repeats' if same else 'contradicts'} row {before + 1}; keep one")
-            if self.facts[first][1] != r:
-                self._wrong(row, f"{a!r} answers another relation in row {first + 1}; relations may not share answers")
-            if self.D is not None and answers[r] > self.D:
-                self._wrong(row, f"{a!r} is one answer too many for {r!r}, which has D={self.D}; raise D")
-        if len(owner) < 2:
-            raise ValueError("all facts have the same answer; add one with another answer")
+        senseless = mistakes_in(self.facts, lambda i: f"row {i + 1}", self.D)
+        if mistakes := [why for _, why in senseless] or too_few(self.facts):
+            raise ValueError("; ".join(told(mistakes)))
         return self
-
-    def _wrong(self, row: int, why: str) -> None:
-        raise ValueError(f"row {row + 1} ({', '.join(self.facts[row])}): {why}")
 
     @property
     def names(self) -> dict[str, list[str]]:
@@ -229,22 +204,3 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
         for s, r, a in self.facts:
             table[ids["subject"][s], ids["relation"][r]] = ids["answer"][a]
         return Book(table, (table != MISSING) / len(self.facts), len(ids["answer"]), self.noise or S + R, self.T)
-
-
-def _rows(path: Path) -> Iterable[Fact]:
-    try:
-        text = read_plain(path, MOST_TABLE, follow=True).decode("utf-8-sig")  # the user named it: it may be a link
-        with io.StringIO(text, newline="") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-            if missing:
-                raise EngramError(f"{path}: no column {', '.join(missing)}; its first line needs {', '.join(COLUMNS)}")
-            for line in reader:
-                if any(line[name] is None for name in COLUMNS):
-                    raise EngramError(f"{path}, line {reader.line_num}: three values are needed: {', '.join(COLUMNS)}")
-                yield line["subject"].strip(), line["relation"].strip(), line["answer"].strip()
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise EngramError(
-            f"{path}: cannot be read as CSV ({why}); give a text file with {', '.join(COLUMNS)}"
-        ) from None

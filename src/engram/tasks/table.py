@@ -1,0 +1,172 @@
+"""Tables of facts as people keep them: CSV with commas, semicolons or tabs. All mistakes are told at once, by line."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.errors import EngramError, did_you_mean
+from engram.plain import read_plain
+
+Fact = tuple[str, str, str]
+Cells = list[str]
+COLUMNS = ("subject", "relation", "answer")
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+MOST_TOLD = 20  # mistakes: a file that was not meant as a table has one on every line
+
+
+class BadTable(EngramError):
+    """A table with mistakes, each of which `mistakes` tells in one line."""
+
+    def __init__(self, path: Path, mistakes: Sequence[str]):
+        super().__init__(f"{path}: " + "; ".join(told(mistakes)))
+        self.path, self.mistakes = path, tuple(mistakes)
+
+
+def told(mistakes: Sequence[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    more = len(mistakes) - MOST_TOLD
+    return [*mistakes[:MOST_TOLD], *([f"… and {more} more"] if more > 0 else [])]
+
+
+def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
+    """The facts of a file of at most so many bytes; BadTable if there is any mistake in it."""
+    try:
+        text = read_plain(path, most, follow=True).decode("utf-8-sig")  # the user named it: it may be a link
+        table = _parsed(text)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        remedy = "save it as UTF-8" if isinstance(error, UnicodeDecodeError) else "give a text file"
+        raise EngramError(
+            f"{path}: cannot be read as CSV ({why}); {remedy}, with the columns {', '.join(COLUMNS)}"
+        ) from None
+    senseless = mistakes_in(table.facts, lambda i: f"line {table.lines[i]}")
+    by_line = sorted([*table.mistakes, *((table.lines[i], why) for i, why in senseless)], key=lambda found: found[0])
+    if mistakes := [why for _, why in by_line] or too_few(table.facts):
+        raise BadTable(path, mistakes)
+    return table.facts
+
+
+@dataclass(frozen=True)
+class Table:
+    """The facts that could be read, the line on which each begins, and what is wrong with other lines."""
+
+    facts: tuple[Fact, ...] = ()
+    lines: tuple[int, ...] = ()
+    mistakes: tuple[tuple[int, str], ...] = ()
+
+
+def _parsed(text: str) -> Table:
+    """The separator is the one with which the first line has most of the columns."""
+    heads = {separator: next(_rows(text, separator), (0, []))[1] for separator in SEPARATORS}
+    separator = max(heads, key=lambda one: len(set(_names(heads[one])) & set(COLUMNS)))
+    names, wrong = _names(heads[separator]), _wrong_head(heads[separator])
+    if wrong:
+        return Table(mistakes=tuple((1, why) for why in wrong))
+    facts, lines, mistakes = [], [], []
+    for line, cells in list(_rows(text, separator))[1:]:
+        why = _wrong_cells(cells, names, separator)
+        if why:
+            mistakes.append((line, f"line {line} ({_shown(cells)}): {why}"))
+        else:
+            facts.append(tuple(cells[names.index(column)] for column in COLUMNS))
+            lines.append(line)
+    if not facts and not mistakes:
+        mistakes.append((1, "has no facts below its first line"))
+    return Table(tuple(facts), tuple(lines), tuple(mistakes))
+
+
+def _rows(text: str, separator: str) -> Iterator[tuple[int, Cells]]:
+    """Rows that are not blank, each with the line on which it begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    begin = 1
+    for cells in reader:
+        if any(cell.strip() for cell in cells):
+            yield begin, [cell.strip() for cell in cells]
+        begin = reader.line_num + 1
+
+
+def _names(head: Cells) -> Cells:
+    return [name.casefold() for name in head]
+
+
+def _wrong_head(head: Cells) -> list[str]:
+    if not head:
+        return [f"is empty; its first line must be: {', '.join(COLUMNS)}"]
+    found, has = Counter(_names(head)), f"; its first line has: {', '.join(filter(None, head))}"
+    others = [name for name in head if name.casefold() not in COLUMNS]
+    hints = {column: did_you_mean(column, others).strip() for column in COLUMNS}
+    missing = [f"{name} ({hints[name]})" if hints[name] else name for name in COLUMNS if not found[name]]
+    twice = [f"two columns are called {name}{has}" for name in COLUMNS if found[name] > 1]
+    return [f"no column {', '.join(missing)}{has}", *twice] if missing else twice
+
+
+def _wrong_cells(cells: Cells, names: Cells, separator: str) -> str | None:
+    if any("\n" in cell or "\r" in cell for cell in cells):
+        return "a quotation mark is not closed, or a name has a line break"
+    if len(cells) <= max(names.index(column) for column in COLUMNS):
+        return f"three values are needed: {', '.join(COLUMNS)}"
+    if any(cells[len(names) :]):
+        kind = SEPARATORS[separator]
+        return f"{len(cells)} values for {len(names)} columns; put a name that has a {kind} in quotation marks"
+    return None
+
+
+def _shown(cells: Sequence[str]) -> str:
+    """In one line, not too long."""
+    text = " ".join(", ".join(cells).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def mistakes_in(facts: Sequence[Fact], where: Callable[[int], str], D: int | None = None) -> list[tuple[int, str]]:
+    """What makes no sense in facts: which fact, and a sentence in which `where` says how its place is called.
+
+    D    most answers that a relation may have
+    """
+    seen = _Seen(facts, where, D)
+    return [(i, f"{where(i)} ({_shown(fact)}): {why}") for i, fact in enumerate(facts) for why in seen.wrong(i)]
+
+
+class _Seen:
+    """Facts up to one of them: where each name, each question and each answer came first."""
+
+    def __init__(self, facts: Sequence[Fact], where: Callable[[int], str], D: int | None):
+        self.facts, self.where, self.D = facts, where, D
+        self.role: dict[str, tuple[str, int]] = {}
+        self.asked: dict[tuple[str, str], int] = {}
+        self.owner: dict[str, int] = {}
+        self.answers: Counter[str] = Counter()  # by relation
+
+    def wrong(self, i: int) -> Iterator[str]:
+        """What is wrong with this fact, given those before."""
+        s, r, a = self.facts[i]
+        if not all((s, r, a)):
+            yield "has an empty name"
+            return
+        for name, role in ((s, "subject"), (r, "relation")):
+            was, first = self.role.setdefault(name, (role, i))
+            if was != role:
+                yield f"{name!r} is a {role} here and a {was} in {self.where(first)}; rename one of them"
+        before = self.asked.setdefault((s, r), i)
+        if before != i:
+            same = self.facts[before][2] == a
+            yield f"{'repeats' if same else 'contradicts'} {self.where(before)}; keep one"
+        else:
+            yield from self._wrong_answer(i, r, a)
+
+    def _wrong_answer(self, i: int, r: str, a: str) -> Iterator[str]:
+        first = self.owner.setdefault(a, i)
+        self.answers[r] += first == i
+        if self.facts[first][1] != r:
+            rule = f"relations may not share answers: rename one, as in {f'{a} ({r})'!r}"
+            yield f"{a!r} answers another relation in {self.where(first)}; {rule}"
+        elif first == i and self.D is not None and self.answers[r] > self.D:
+            yield f"{a!r} is one answer too many for {r!r}, which has D={self.D}; raise D"
+
+
+def too_few(facts: Sequence[Fact]) -> list[str]:
+    """Whether there is nothing to learn."""
+    alike = len({a for _, _, a in facts}) < 2
+    return ["all facts have the same answer; add one with another answer"] if alike else []

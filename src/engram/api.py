@@ -263,7 +263,7 @@ def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked
 
 def truncation_map(run: str, group: str = "in_context", sequences: int = 512) -> tuple[Record, Map, list[Path]]:
     """What the final model of a run says with each of its matrices truncated, and the figure of it."""
-    from engram.show.curves import describe
+    from engram.show.subtitles import describe
     from engram.show.truncation import truncation_figure
 
     if sequences < 1:

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from engram.show.curves import headline
 from engram.show.panels import SHADES
 from engram.show.style import INK, REFERENCE, house_style
+from engram.show.subtitles import headline
 
 Errors = Mapping[tuple[int, bool], np.ndarray]  # by depth, and whether dropout is on: seeds × k
 Published = Mapping[int, Mapping[int, float]]
@@ -20,7 +20,7 @@ Looks = Mapping[tuple[int, int], np.ndarray]  # alignment of each head, by layer
 def hops_and_looks(errors: Errors, published: Published, maps: Mapping[int, Looks], about: str) -> Figure:
     """Errors of each depth, and a map of heads and find^j for each."""
     heights = [sum(len(heads) for (_, j), heads in looks.items() if j == 1) for looks in maps.values()]
-    fig = Figure(figsize=(11.5, 5))
+    fig = Figure(figsize=(12.4, 6))
     left, right = fig.add_gridspec(1, 2, width_ratios=(1.25, 1))
     ax = fig.add_subplot(left)
     for i, L in enumerate(published):
@@ -52,12 +52,12 @@ def _draw_map(ax: Axes, looks: Looks, L: int, is_last: bool) -> None:
     values = np.concatenate([np.stack([looks[layer, j] for j in range(1, farthest + 1)], axis=1) for layer in layers])
     ax.imshow(values, aspect="auto", vmin=0, vmax=1, cmap=SHADES)
     for (row, column), value in np.ndenumerate(values):
-        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color="w" if value < 0.6 else INK)
+        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color="w" if value < 0.6 else INK)
     for layer in layers[1:]:
         H, first = len(looks[layer, 1]), sum(len(looks[before, 1]) for before in layers if before < layer)
         ax.add_patch(Rectangle((2 ** (layer - 2) - 1.5, first - 0.5), 1, H, fill=False, ec="C1", lw=2))
     names = [f"L{layer}H{h}" for layer in layers for h in range(1, len(looks[layer, 1]) + 1)]
-    ax.set_yticks(range(len(names)), names, fontsize=7)
+    ax.set_yticks(range(len(names)), names, fontsize=7.5)
     ax.set_xticks(range(farthest), [f"find$^{{{j}}}$" for j in range(1, farthest + 1)] if is_last else [], fontsize=8.5)
     ax.set_title(f"L = {L}: alignment in strings with k = {2 ** (L - 1) - 1}")
     ax.tick_params(length=0)

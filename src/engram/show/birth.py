@@ -142,7 +142,9 @@ def probes_and_shares(records: Sequence[Record]) -> Figure:
     axes["m"].set(ylabel="recall", title="Memories")
     axes["m"].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     seed_curves(axes["k"], records, "kl.W_F", CYCLE[4], "W_F")
-    axes["k"].set(ylabel="KL(π_b ‖ W_F), nats", ylim=(0, 2.5), title="W_F: how far it is from the bigrams of the text")
+    axes["k"].set(
+        ylabel="KL (nats)", ylim=(0, 2.5), title="W_F: KL(π_b ‖ W_F), its distance from the bigrams of the text"
+    )
     _shares(axes["s"], records)
     for name in "amk":
         axes[name].set(xlim=(0, records[0].train.steps), xlabel="training step" if name == "k" else "")

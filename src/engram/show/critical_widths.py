@@ -32,12 +32,14 @@ def critical_widths(
     colours = {kind: i for i, kind in enumerate(dict.fromkeys(kind for kind, _ in found))}
     for ax, asked in zip(above, ASKED, strict=True):
         for kind in (kind for kind, what in found if what == asked):
-            dots_and_mean(ax, found[kind, asked], colours[kind], f"{kind}: slope {slopes[kind, asked]:.2f}")
+            words = f"{kind.replace(' times the', '×')}: slope {slopes[kind, asked]:.2f}"
+            dots_and_mean(ax, found[kind, asked], colours[kind], words)
         _slope_guides(ax, found["T = 4", asked])
         _log_axes(
             ax, sorted({N for sizes in found.values() for N in sizes}), "tokens N", f"{ASKED[asked]}: width needed"
         )
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.13), ncols=2)  # lines cross the whole panel
+        ax.set_ylim(top=9 * ax.get_ylim()[1])  # room for the legend
+        ax.legend(loc="upper left", ncols=2)
     for ax, asked in zip(below, ASKED, strict=True):
         _phases(ax, {size: shares[asked] for size, shares in cells.items()})
         limits = ax.get_ylim()
@@ -92,6 +94,8 @@ def widths_along(measured: Mapping[str, BySize], theory: BySize, control: BySize
         if ax is axes[-1]:
             dots_and_mean(ax, control, 1, "equal label counts")
         _log_axes(ax, list(by_size), title, f"Width needed, by {title}")
+        ax.set_ylim(top=2.2 * ax.get_ylim()[1])  # room for the legend
+        ax.legend(loc="upper left")
     return finished(first)
 
 

@@ -18,9 +18,9 @@ Rows = Sequence[Mapping[str, float]]
 Order = tuple[str, ...]
 LETTERS = {
     "A": "the label stands at t (the signal)",
-    "B": "A's mean over tokens, O(1/N)",
-    "C": "the label's share of the sequence",
-    "D": "C's mean over tokens, O(1/N)",
+    "B": "A for the prediction p̂ = 1/N",
+    "C": "A averaged over all positions",
+    "D": "C for the prediction p̂ = 1/N",
 }
 Signs = tuple[Sequence[int], Sequence[int], Float[np.ndarray, "t n"]]
 
@@ -172,6 +172,6 @@ def _recall_bar(ax: Axes, x: float, values: Sequence[float], chance: float, colo
 
 def _name_bars(ax: Axes, names: Sequence[str]) -> None:
     for i, name in enumerate(names):
-        ax.bar([], [], color=f"C{i}", alpha=0.6, label=name)
+        ax.plot([], [], "s", ms=9, color=f"C{i}", alpha=0.6, label=name)
     ax.plot([], [], "x", color=INK, ms=6, mew=1.4, label="nothing written: the gradient is exactly zero")
     ax.plot([], [], color=INK, ls=":", lw=1.2, label="chance")

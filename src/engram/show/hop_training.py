@@ -78,7 +78,7 @@ def needed(by_name: Mapping[str, BySize], xlabel: str, ylabel: str, title: str) 
         for size, values in by_size.items():
             _never(ax, size * 1.03 ** (2 * i - len(by_name) + 1), len(values) - len(found[size]), len(values), i)
     ax.set(yscale="log", xlabel=xlabel, ylabel=ylabel, title=title)
-    ax.margins(y=0.12)
+    ax.margins(x=0.1, y=0.3)  # room for what is written at the upper edge
     log_sizes(ax, sizes)
     return finished(ax, loc="upper left", bbox_to_anchor=(0, -0.14))
 

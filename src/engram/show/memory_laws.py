@@ -86,7 +86,7 @@ def _levels_of_scores(ax: Axes, N: int, d: int) -> None:
 @house_style()
 def margin_spread(full: BySize, low_rank: BySize, d_low: int, N_low: int) -> Figure:
     """Variance of the margin over seeds: against N/d² for each d, and against the rank."""
-    left, right = panels(11, 4.6, 1, 2)
+    left, right = panels(11, 5.6, 1, 2)
     for i, d in enumerate(sorted({d for d, _ in full})):
         own = {N: values for (width, N), values in full.items() if width == d}
         N = np.geomspace(min(own) / 1.3, max(own) * 1.3, 50)
@@ -97,7 +97,7 @@ def margin_spread(full: BySize, low_rank: BySize, d_low: int, N_low: int) -> Fig
     left.set(yscale="log", xlabel="pairs stored N", ylabel="variance of the margin", title="Full rank: W = Σ u eᵀ")
     log_sizes(left, sorted({N for _, N in full}))
     _ranks(right, low_rank, d_low, N_low)
-    return finished(left, right)
+    return finished(left, right, loc="upper left", bbox_to_anchor=(0, -0.13))  # curves cross the whole panel
 
 
 def _ranks(ax: Axes, low_rank: BySize, d: int, N: int) -> None:

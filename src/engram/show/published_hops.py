@@ -30,7 +30,8 @@ def hops_and_looks(errors: Errors, published: Published, maps: Mapping[int, Look
     rows = right.subgridspec(len(maps), 1, height_ratios=heights)
     for i, (L, looks) in enumerate(maps.items()):
         _draw_map(fig.add_subplot(rows[i]), looks, L, is_last=i == len(maps) - 1)
-    return headline(fig, about)
+    words = "L2H3 is layer 2, head 3; framed: where pointer doubling would look; shaded: range of the seeds"
+    return headline(fig, f"{about}. {words}")
 
 
 def _draw_errors(ax: Axes, errors: Errors, published: Mapping[int, float], L: int, colour: str) -> None:

@@ -72,7 +72,7 @@ def drawn_data(figure: Figure) -> dict[str, Any]:
     return {"panels": [_panel(ax) for ax in panels if ax.lines or ax.images or ax.patches or ax.collections]}
 
 
-COLUMNS = (
+COLUMNS: tuple[str, ...] = (
     "panel",
     "title",
     "x_label",
@@ -92,7 +92,7 @@ COLUMNS = (
 def as_csv(drawn: dict[str, Any]) -> str:
     """The same numbers as one long table: a row for each point of a line or shape, cell of an image, and box."""
     text = io.StringIO()
-    table = csv.DictWriter[str](text, COLUMNS, restval="", lineterminator="\n")
+    table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     table.writeheader()
     for i, panel in enumerate(drawn["panels"], 1):
         about = {"panel": i, "title": panel["title"], "x_label": panel["x"], "y_label": panel["y"]}

@@ -8,7 +8,7 @@ On the bigram task it gives an estimate of W_O2 (Fig. 9) from averages of the co
 x is linear in the relative frequencies of the tokens z_1 … z_t, so their averages are taken once, without embeddings.
 """
 
-from math import sqrt
+from math import exp, sqrt
 
 import numpy as np
 import torch
@@ -94,10 +94,13 @@ def overlap_spreads(N: int, d: int) -> tuple[float, float]:
 
 
 def extreme_scores(N: int, d: int) -> tuple[float, float]:
-    """Where the least of N right scores and the largest of N(N−1) wrong ones lie, were all independent and normal."""
+    """Where the least of N right scores and the largest of N(N−1) wrong ones lie, were all independent.
+
+    Wrong scores are taken as normal, right ones as the exponential of a normal number: products of norms are skewed.
+    """
     (right, wrong), blom = overlap_spreads(N, d), 0.375  # Blom's rule for the mean of an extreme
     least, most = (float(ndtri((n - blom) / (n + 1 - 2 * blom))) for n in (N, N * (N - 1)))
-    return 1 - 1 / N - right * least, -1 / N + wrong * most
+    return exp(-right * least) - 1 / N, -1 / N + wrong * most
 
 
 def _position(scores: Float[Tensor, "N N"]) -> dict[str, float]:

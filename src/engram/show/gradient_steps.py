@@ -7,7 +7,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.show.panels import bars, finished, listed, log_sizes, mean_interval, panels, seed_dots
+from engram.show.panels import INTERVAL, bars, finished, listed, log_sizes, mean_interval, panels, seed_dots
 from engram.show.style import INK, MUTED, THEORY, house_style
 from engram.show.subtitles import headline
 from engram.tasks.second_visit import SecondVisit
@@ -45,12 +45,13 @@ def error_bars(ax: Axes, errors: Mapping[str, float], height: float) -> None:
 
 @house_style()
 def accuracy_by_width(found: Mapping[Size, Sequence[float]]) -> Figure:
-    """In-context accuracy of planted weights, mean and range over seeds, by width and sharpness."""
+    """In-context accuracy of planted weights, mean and interval over seeds, by width and sharpness."""
     ax = panels(6.4, 4.2)
     widths = sorted({d for d, _ in found})
     for i, sharp in enumerate(sorted({s for _, s in found})):
         values = [found[d, sharp] for d in widths]
-        ax.fill_between(widths, [min(v) for v in values], [max(v) for v in values], color=f"C{i}", alpha=0.15, lw=0)
+        low, high = zip(*map(mean_interval, values), strict=True)
+        ax.fill_between(widths, low, high, color=f"C{i}", alpha=0.15, lw=0, gid=INTERVAL)
         ax.plot(widths, [np.mean(v) for v in values], "o-", ms=4, color=f"C{i}", label=f"β = {sharp}")
     ax.axhline(0.97, **THEORY, label="asked for at d = 512: 0.97")
     ax.set(xlabel="width d", ylabel="in-context accuracy", ylim=(0, 1.03))

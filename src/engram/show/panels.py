@@ -18,7 +18,7 @@ SHADES = "cividis"  # even for colour-blind readers
 BySize = Mapping[Any, Sequence[float]]  # values over seeds, by a size
 MARKS = "os^Dv"
 NEAR = 0.12  # in logarithms: 121 and 128
-FEW_TOKENS = 24  # have room for their marks in one row
+FEW_TOKENS = 48  # have room for their marks in one row
 INTERVAL = "interval"  # the gid of what shows a 95 % interval: the line above a figure says so
 
 

@@ -11,12 +11,13 @@ from engram.claims.ranges import tested_range
 from engram.records import Record
 from engram.show.literal import literal
 from engram.show.panels import INTERVAL
-from engram.show.style import MUTED, house_style
+from engram.show.style import MUTED, house_style, written_out
 from engram.specs import Train
 
 KINDS = {"Train": "training", "Search": "search for a capacity", "Check": "measurement"}
 PLURALS = {"search for a capacity": "searches for a capacity"}
-INTERVALS = "Bands and bars around means: 95\u00a0% intervals over seeds."
+UNBROKEN = "\u00a0"  # a space at which no line ends
+INTERVALS = f"Bands and bars around means: 95{UNBROKEN}% intervals over seeds."
 LETTERS = 14  # that fit into an inch
 
 
@@ -44,7 +45,8 @@ def in_words(runs: Runs) -> str:
     counts = Counter(KINDS[record.kind] for record in runs.records)
     said = " and ".join(f"{n} {name if n == 1 else PLURALS.get(name, f'{name}s')}" for name, n in counts.items())
     sizes = sizes_in_words(runs.records)
-    return f"{said}, {seeds_in_words(runs.seeds)}, {runs.scale} scale{f': {sizes}' if sizes else ''}"
+    seeds = runs.seeds or sorted({record.spec.seed for record in runs.records})
+    return f"{said}, {seeds_in_words(seeds)}, {runs.scale} scale{f': {sizes}' if sizes else ''}"
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:
@@ -54,11 +56,11 @@ def seeds_in_words(seeds: Sequence[int]) -> str:
 def sizes_in_words(records: Sequence[Record]) -> str:
     """Of a Search without the sizes that it tried, which are its result."""
     found = tested_range(record.spec for record in records)
-    sizes = (size.partition(" ") for size in found.split(", ") if size)
-    searched = any(record.kind == "Search" for record in records)
-    return ", ".join(
-        f"{name} = {span.replace(' … ', ' to ')}" for name, _, span in sizes if not (searched and name == "n")
-    )
+    sizes = {name: span for name, _, span in (size.partition(" ") for size in found.split(", ") if size)}
+    if any(record.kind == "Search" for record in records):
+        sizes.pop("n", None)
+    spans = {name: " to ".join(written_out(float(end)) for end in span.split(" … ")) for name, span in sizes.items()}
+    return ", ".join(f"{name} = {span}".replace(" ", UNBROKEN) for name, span in spans.items())
 
 
 def describe(records: Sequence[Record]) -> str:

@@ -101,8 +101,8 @@ def widths_along(measured: Mapping[str, BySize], theory: BySize, control: BySize
 
 def _over_laws(ax: Axes, direct: RowsByKind) -> None:
     looks = {"drawn": ("-", "label counts as drawn"), "equal": (":", "equal label counts")}
+    widths = [row["d"] for row in direct["drawn"][0]]
     for kind, runs in direct.items():
-        widths = [row["d"] for row in runs[0]]
         style, name = looks[kind]
         for i, column in enumerate(("signal", "noise")):
             means = np.mean([[row[column] for row in rows] for rows in runs], axis=0)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from engram.records import Record
 from engram.show.curves import seed_curves
-from engram.show.panels import BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
+from engram.show.panels import MARKS, BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
 from engram.show.style import CYCLE, INK, MUTED, REFERENCE, house_style
 from engram.show.subtitles import describe, headline
 
@@ -73,8 +73,9 @@ def needed(by_name: Mapping[str, BySize], xlabel: str, ylabel: str, title: str) 
     for i, (name, by_size) in enumerate(by_name.items()):
         found = {size: [value for value in values if isfinite(value)] for size, values in by_size.items()}
         side_by_side = {size * 1.03 ** (2 * i - len(by_name) + 1): values for size, values in found.items() if values}
+        ax.plot([], [], color=f"C{i}", marker=MARKS[i], label=f"{name}, one dot a seed")
         if side_by_side:
-            dots_and_mean(ax, side_by_side, i, f"{name}, one dot a seed")
+            dots_and_mean(ax, side_by_side, i)
         for size, values in by_size.items():
             _never(ax, size * 1.03 ** (2 * i - len(by_name) + 1), len(values) - len(found[size]), len(values), i)
     ax.set(yscale="log", xlabel=xlabel, ylabel=ylabel, title=title)

@@ -41,9 +41,11 @@ def log_sizes(ax: Axes, sizes: Iterable[float]) -> None:
     shown = _apart(sizes)
     shown = shown if len(shown) < 8 else shown[::2]
     ax.set_xscale("log")
+    ax.grid(axis="x")
+    if len(shown) < 2:
+        return  # the style numbers the axis
     ax.set_xticks(shown, [f"{size:g}" for size in shown])
     ax.set_xticks([], minor=True)
-    ax.grid(axis="x")
 
 
 def _apart(sizes: Iterable[float]) -> list[float]:

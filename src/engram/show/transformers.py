@@ -67,7 +67,7 @@ def _mark_end(ax: Axes, record: Record, longest: int, colour: str) -> None:
     """A curve that is shorter than its neighbour ends because its training does."""
     steps, values = record.curve("accuracy.in_context")
     if record.train.steps < longest:
-        ax.plot(steps[-1], np.mean(values[-20:]), "s", ms=6, color=colour, label="end of this training")
+        ax.plot(steps[-1], np.mean(values[-20:]), "s", ms=6, color=colour)
         note = f"trained for\n{record.train.steps} steps only"
         ax.annotate(
             note, (steps[-1], np.mean(values[-20:])), (8, 0), textcoords="offset points", va="center", fontsize=8

@@ -44,7 +44,7 @@ def test_run_answers_with_claims_records_and_figures(home: Path, capsys: pytest.
     assert set(found) == {"experiment", "scale", "seconds", "claims", "records", "figures"}
     assert [claim["id"] for claim in found["claims"]] == list(find("birth.joint").statements)
     assert [Record(Path(folder)).finished for folder in found["records"]] == [True, True]
-    assert {Path(path).suffix for path in found["figures"]} == {".png", ".svg", ".pdf", ".json"}
+    assert {Path(path).suffix for path in found["figures"]} == {".png", ".svg", ".pdf", ".csv", ".json"}
     assert all(Path(path).stat().st_size > 1000 for path in found["figures"])
     drawn = json.loads(Path(next(path for path in found["figures"] if path.endswith(".json"))).read_text())
     assert "W_O2" in [line["label"] for line in drawn["panels"][1]["lines"]]
@@ -202,7 +202,7 @@ def test_a_field_that_no_claim_of_the_experiment_fits(home: Path, capsys: pytest
     """Another loss has other columns: no claims, plain curves, and the run is kept."""
     found = answer(capsys, *SMOKE, "--set", "plan.loss=global")
     assert found["claims"] == []
-    assert len(found["figures"]) == 4
+    assert len(found["figures"]) == 5
 
 
 def test_fields_set_otherwise_end_well(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,7 @@ from engram.show.findings import markdown as findings_page
 from engram.show.ledger_markdown import markdown
 from engram.show.ledger_page import page
 from engram.show.save import MOST_BYTES
+from figures import faults
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -136,6 +137,14 @@ def test_figures_of_findings_are_small_and_show_the_records_that_decide(index: I
         assert best is not None
         assert stamp(best[0]).encode() in image, name
         assert len(image) <= MOST_BYTES, name
+
+
+@pytest.mark.parametrize("name", ["facts.lower-bound", "facts.scalings", "memory.many-to-one", "theory.three-steps"])
+def test_figures_of_committed_records_can_be_read(name: str, index: Index) -> None:
+    """All are drawn at smoke size in test_examples.py; these were once hard to read at their real sizes."""
+    best = best_runs(find(name), index)
+    assert best is not None
+    assert faults(find(name).figure(best[0])) == []
 
 
 def test_committed_records_are_whole_and_small() -> None:

@@ -18,6 +18,7 @@ from engram.experiments import find, names
 from engram.runner.execute import execute
 from engram.show.save import drawn_data
 from engram.specs.spec import run_id
+from figures import faults
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 MINE = EXAMPLES / "own_task.py"
@@ -131,7 +132,9 @@ def test_every_experiment_runs_at_smoke_scale_with_well_formed_claims(name: str,
         for measure in (m for entry in entries if entry.claim for m in entry.claim.measures):
             assert measure.low < measure.high
             assert (measure.low, measure.high) != (-inf, inf)
-    whole_figure_is_in_its_data(experiment.figure(both))
+    figure = experiment.figure(both)
+    whole_figure_is_in_its_data(figure)
+    assert faults(figure) == []
     assert experiment.about.endswith((".", '".'))
     assert experiment.times != "not stated"
 

@@ -21,12 +21,13 @@ from engram.facts.learn import spec_of_file
 from engram.models.factual import Factual
 from engram.records.table import Table
 from engram.runner.execute import execute
-from engram.show.curves import birth_curves, curves, headline
+from engram.show.curves import birth_curves, curves
 from engram.show.facts import one_fact
 from engram.show.gallery import gallery
 from engram.show.literal import literal, plain
 from engram.show.panels import finished, panels
 from engram.show.save import image_bytes, save_figure
+from engram.show.subtitles import headline
 from engram.show.tables import print_claims, print_rows
 from engram.show.terminal import View
 from engram.specs import Train

@@ -17,9 +17,10 @@ from engram.probes.columns import axis, column
 from engram.records import Record
 from engram.records.shelf import all_records
 from engram.runner.execute import execute
-from engram.show.curves import curves, describe
+from engram.show.curves import curves
 from engram.show.gallery import NAMES, gallery
 from engram.show.report import report
+from engram.show.subtitles import describe
 from engram.specs import Train
 from engram.tasks import Bigram
 
@@ -104,7 +105,8 @@ def test_a_headline_says_only_what_all_runs_share(home: Path, tiny: Callable[...
     first, second = tiny(), tiny(seed=1)
     wide = second.model_copy(update={"task": second.task.model_copy(update={"K": 5})})  # type: ignore[attr-defined]
     records: list[Record] = [execute(spec, home) for spec in (first, second, wide)]
-    assert describe(records[:1]) == "K=3, T=24, d=16, batch 4, SGD lr 0.2, seed 0"
-    assert describe(records[:2]) == "K=3, T=24, d=16, batch 4, SGD lr 0.2, 2 seeds"
-    assert describe(records) == "T=24, d=16, batch 4, SGD lr 0.2, 2 seeds"
-    assert describe([records[0], execute(tiny(lr=0.1), home)]) == "K=3, T=24, d=16, batch 4, seed 0"
+    sizes = "K = 3 triggers, T = 24 tokens, width d = 16, batches of 4"
+    assert describe(records[:1]) == f"{sizes}, SGD with rate 0.2, 6 steps, seed 0"
+    assert describe(records[:2]) == f"{sizes}, SGD with rate 0.2, 6 steps, 2 seeds"
+    assert describe(records) == f"{sizes.partition(', ')[2]}, SGD with rate 0.2, 6 steps, 2 seeds"
+    assert describe([records[0], execute(tiny(lr=0.1), home)]) == f"{sizes}, 6 steps, seed 0"

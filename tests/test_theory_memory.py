@@ -13,6 +13,7 @@ from engram.embeddings import directions
 from engram.errors import EngramError
 from engram.memory.rules import rounded, thresholded
 from engram.theory import architectures, bounds, capacity, lemmas, margins, one_step, precision
+from engram.theory.one_step import extreme_scores, noisy
 
 sizes = st.integers(2, 9)
 seeds = st.integers(0, 2**32 - 1)
@@ -177,3 +178,14 @@ def test_factorised_scores_spread_as_derived() -> None:
     (row,) = architectures.factorised_scores(400, 0, d=64, m=16, n=10)
     assert row["right.mean"] == pytest.approx(1, abs=0.03)
     assert row["wrong.std"] == pytest.approx(architectures.factorised_std(10, 64, 16), rel=0.03)
+
+
+def test_overlaps_of_random_embeddings_move_the_extreme_scores_of_one_step() -> None:
+    """The mean keeps to the law for embeddings that do not overlap; the least and the largest score do not."""
+    N, d = 16, 128
+    rows = [row for seed in range(60) for row in noisy(1, seed, N=N, T=4, d=d)]
+    least, most = extreme_scores(N, d)
+    means = {name: sum(row[name] for row in rows) / len(rows) for name in ("right.mean", "right.least", "wrong.most")}
+    assert means["right.mean"] == pytest.approx(1 - 1 / N, abs=0.02)
+    assert means["right.least"] == pytest.approx(least, abs=0.03)
+    assert means["wrong.most"] == pytest.approx(most, abs=0.03)

@@ -323,7 +323,7 @@ def keep_edit(asked: Asked, found: FactEdit) -> Record:
 
 def truncation_map(run: str, group: str = "in_context", sequences: int = 512) -> tuple[Record, Map, list[Path]]:
     """What the final model of a run says with each of its matrices truncated, and the figure of it."""
-    from engram.show.curves import describe
+    from engram.show.subtitles import describe
     from engram.show.truncation import truncation_figure
 
     if sequences < 1:

@@ -4,9 +4,21 @@ import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from engram.claims.experiment import Experiment
+from engram.claims.experiment import Experiment, Figure, Runs
 from engram.errors import EngramError, did_you_mean
 from engram.specs.encode import load_file
+
+
+class Shown(Experiment):
+    """An experiment whose figure says above it what was run."""
+
+    def figure(self, runs: Runs) -> Figure:
+        drawn = super().figure(runs)
+        if drawn is None:
+            return None
+        from engram.show.subtitles import subtitled
+
+        return subtitled(drawn, runs)
 
 
 def names() -> list[str]:
@@ -34,14 +46,14 @@ def find(name: str) -> Experiment:
         hint = did_you_mean(name, names())
         raise EngramError(f"no experiment {name!r}; {hint}`engram list` shows all, ./file.py runs your own")
     module = importlib.import_module(f"engram.experiments.{name.replace('-', '_')}")
-    return Experiment(name, module, f"engram run {name}")
+    return Shown(name, module, f"engram run {name}")
 
 
 def _from_file(path: Path) -> Experiment:
     module = load_file(path)
     if not hasattr(module, "specs"):
         raise EngramError(f"{path}: an experiment needs a function specs(scale, seeds) that returns a list of Specs")
-    return Experiment(path.stem, module, f"engram run {path}")
+    return Shown(path.stem, module, f"engram run {path}")
 
 
 def searched(words: Sequence[str]) -> list[Experiment]:

@@ -9,10 +9,21 @@ from matplotlib.figure import Figure
 
 from engram.probes.columns import memories
 from engram.records import Record
-from engram.show.curves import describe, headline, seed_curves
+from engram.show.curves import seed_curves
 from engram.show.literal import literal
-from engram.show.panels import BySize, finished, lines_and_mean, log_sizes, panels
+from engram.show.panels import (
+    BySize,
+    averaged,
+    bars,
+    finished,
+    lines_and_mean,
+    log_sizes,
+    mean_and_interval,
+    mean_interval,
+    panels,
+)
 from engram.show.style import COLOURS, CYCLE, INK, MUTED, REFERENCE, house_style
+from engram.show.subtitles import describe, headline
 from engram.tasks import Bigram
 
 LEVEL = 0.9
@@ -66,18 +77,23 @@ def draw_recalls(ax: Axes, records: Sequence[Record]) -> None:
 
 @house_style()
 def losses_by_data(runs: Runs, floors: dict[str, float]) -> Figure:
-    """Fig. 4 left: loss in context (solid) and global (dashed) for each law of the data; dotted: the global floor."""
-    ax = panels(8.2, 4.8)
+    """Fig. 4 left: loss in context, and global loss above its floor, for each law of the data."""
+    left, right = panels(11.4, 4.6, 1, 2, sharex=True)
     for (name, same), colour in zip(runs.items(), CYCLE, strict=False):
-        seed_curves(ax, same, "loss.in_context", colour, name)
-        seed_curves(ax, same, "loss.global", colour, "_", ls="--")
-        ax.axhline(floors[name], color=colour, ls=":", lw=0.8, alpha=0.8)
-    ax.plot([], [], color=MUTED, ls="--", label="global loss")
-    ax.plot([], [], color=MUTED, ls=":", label="floor of the global loss")
+        local, everywhere = ([averaged(r.curve(f"loss.{group}")) for r in same] for group in ("in_context", "global"))
+        mean_and_interval(left, local, colour, name)
+        above = [(steps, values - floors[name]) for steps, values in everywhere]
+        mean_and_interval(right, above, colour, f"{name} (floor {floors[name]:.2f})")
     spec = next(iter(runs.values()))[0].train
-    ax.set(xlabel="training step", ylabel="loss (nats)", xlim=(0, spec.steps), ylim=(0, 6))
-    ax.set_title("Loss in context (solid) and global (dashed)")
-    return headline(finished(ax, ncols=2), of_all(runs))
+    left.set(xlabel="training step", ylabel="loss (nats)", xlim=(0, spec.steps), ylim=(0, None), title="In context")
+    right.set(
+        xlabel="training step", ylabel="loss minus its floor (nats)", ylim=(0, 1.5), title="Global, above its floor"
+    )
+    finished(right, loc="upper right")
+    about = (
+        "The floor is what a model that knows the bigrams still loses. Curves are means over about 1/125 of the steps"
+    )
+    return headline(finished(left, loc="upper right"), f"{of_all(runs)}. {about}")
 
 
 @house_style()
@@ -91,8 +107,7 @@ def memories_by_kind(runs: Runs, title: str) -> Figure:
             if not np.isnan(same[0].column(column)[-1]):  # a single fixed trigger has nothing to compete with
                 seed_curves(ax, same, column, colour, kind)
         ax.set(title=name, xlabel="training step", ylim=(0, 2.6 if column == "kl.W_F" else 1.02))
-    axes[0].set_ylabel("recall")
-    axes[-1].set_ylabel("nats")
+        ax.set_ylabel("nats" if column == "kl.W_F" else "recall")
     fig = axes[0].figure
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(runs))
     return headline(fig, f"{title}. {of_all(runs)}")
@@ -119,28 +134,23 @@ def of_all(runs: Runs) -> str:
 @house_style()
 def probes_and_shares(records: Sequence[Record]) -> Figure:
     """Fig. 4 right: accuracy and probes over training, and where the right answers of the trained model come from."""
-    fig = Figure(figsize=(12.4, 6.0))
-    axes = fig.subplot_mosaic("as;ms", width_ratios=(1.5, 1), height_ratios=(1, 1.6))
+    fig = Figure(figsize=(13, 7))
+    axes = fig.subplot_mosaic("as;ms;ks", width_ratios=(1.5, 1), height_ratios=(1, 1.7, 1))
     draw_accuracy(axes["a"], records)
-    axes["a"].set_ylabel("in-context accuracy")
-    _memories(fig, axes["m"], records)
+    axes["a"].set(ylabel="accuracy", title="Prediction in context")
+    draw_recalls(axes["m"], records)
+    axes["m"].set(ylabel="recall", title="Memories")
+    axes["m"].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    seed_curves(axes["k"], records, "kl.W_F", CYCLE[4], "W_F")
+    axes["k"].set(
+        ylabel="KL (nats)", ylim=(0, 2.5), title="W_F: KL(π_b ‖ W_F), its distance from the bigrams of the text"
+    )
     _shares(axes["s"], records)
-    for ax in (axes["a"], axes["m"]):
-        ax.set_xlim(0, records[0].train.steps)
+    for name in "amk":
+        axes[name].set(xlim=(0, records[0].train.steps), xlabel="training step" if name == "k" else "")
+        axes[name].sharex(axes["k"])
+        axes[name].tick_params(labelbottom=name == "k")
     return headline(fig, describe(records))
-
-
-def _memories(fig: Figure, ax: Axes, records: Sequence[Record]) -> None:
-    """Recalls on the left axis, the KL of W_F on the right one."""
-    draw_recalls(ax, records)
-    ax.set(xlabel="training step", ylabel="recall", title="Memories and W_F")
-    right = ax.twinx()
-    seed_curves(right, records, "kl.W_F", CYCLE[4], "W_F (right axis)")
-    right.set(ylabel="KL(π_b ‖ W_F) in nats", ylim=(0, 2.5))
-    right.spines["right"].set_visible(True)
-    right.grid(visible=False)
-    named = [line for side in (ax, right) for line in side.get_legend_handles_labels()[0]]
-    fig.legend(handles=named, loc="outside lower left", ncols=len(named))
 
 
 def _shares(ax: Axes, records: Sequence[Record]) -> None:
@@ -152,6 +162,7 @@ def _shares(ax: Axes, records: Sequence[Record]) -> None:
         ax.barh(at, found.mean(axis=0), height=0.34, color=CYCLE[i], alpha=0.4, label=words)
         for values in found:
             ax.plot(values, at, "o", ms=3, color=CYCLE[i])
+        bars(ax, at, np.transpose(mean_interval(found)).tolist(), INK, across=True)
     ax.set_yticks(y, list(PARTS.values()))
     ax.set(xlabel="logit of the right answer above the mean (nats)", title="Where right answers come from")
     ax.axvline(0, color=MUTED, lw=0.8)
@@ -163,13 +174,15 @@ def _shares(ax: Axes, records: Sequence[Record]) -> None:
 @house_style()
 def dimension_figure(fixed: Runs, tuned: Runs, tuning: Mapping[int, Mapping[float, float]]) -> Figure:
     """Recall of W_O2 over steps for each width, at the fixed rate and at the tuned ones; and how these were tuned."""
-    left, middle, right = panels(12.6, 4, 1, 3, width_ratios=(1.2, 1.2, 1))
+    left, middle, right = panels(12.6, 5, 1, 3, width_ratios=(1.2, 1.2, 1))
     _recalls_of_output(left, {f"d={d}": records for d, records in fixed.items()})
     _recalls_of_output(middle, {f"d={d}, rate {_rate(records):g}": records for d, records in tuned.items()})
     left.set_title(f"Fixed rate {_rate(next(iter(fixed.values()))):g}")
     middle.set_title("Rate tuned for each width")
     _rates(right, tuning)
-    return finished(left, middle, fontsize=8)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 2}  # lines cross the whole panel
+    about = of_all({0: [record for of in (fixed, tuned) for same in of.values() for record in same]})
+    return headline(finished(left, middle, right, **below), f"Recall of the output memory. {about}")
 
 
 def _recalls_of_output(ax: Axes, runs: Mapping[str, Sequence[Record]]) -> None:

@@ -59,7 +59,7 @@ def flat_figure(curves: Mapping[str, BySize], xlabel: str, title: str) -> Figure
         means = [float(np.mean(values)) for values in by_size.values()]
         ax.plot(list(by_size), means, color=f"C{i}", lw=1.2)
         ax.axhline(float(np.mean(means)), color=f"C{i}", ls="--", lw=0.9, alpha=0.7)
-    ax.plot([], [], label="flat: N ∝ md", **THEORY)
+    ax.plot([], [], label="mean of each: flat if N ∝ md", **THEORY)
     ax.set(xlabel=xlabel, ylabel="recall", ylim=(0, 1.02), title=title)
     log_sizes(ax, sorted({size for by_size in curves.values() for size in by_size}))
     return finished(ax, loc="center left", bbox_to_anchor=(1, 0.5))

@@ -28,18 +28,28 @@ def critical_widths(
     law: Mapping[int, float],
 ) -> Figure:
     """Above, critical widths against the vocabulary; below, what is learned over length and width."""
-    above, below = panels(10.4, 8.2, 2, 2)
+    above, below = panels(12.4, 10, 2, 2)
+    colours = {kind: i for i, kind in enumerate(dict.fromkeys(kind for kind, _ in found))}
     for ax, asked in zip(above, ASKED, strict=True):
-        for i, kind in enumerate(kind for kind, what in found if what == asked):
-            dots_and_mean(ax, found[kind, asked], i, f"{kind}: slope {slopes[kind, asked]:.2f}")
+        for kind in (kind for kind, what in found if what == asked):
+            words = f"{kind.replace(' times the', '×')}: slope {slopes[kind, asked]:.2f}"
+            dots_and_mean(ax, found[kind, asked], colours[kind], words)
         _slope_guides(ax, found["T = 4", asked])
-        _log_axes(ax, sorted({N for sizes in found.values() for N in sizes}), "tokens N", ASKED[asked])
+        _log_axes(
+            ax, sorted({N for sizes in found.values() for N in sizes}), "tokens N", f"{ASKED[asked]}: width needed"
+        )
+        ax.set_ylim(top=9 * ax.get_ylim()[1])  # room for the legend
+        ax.legend(loc="upper left", ncols=2)
     for ax, asked in zip(below, ASKED, strict=True):
         _phases(ax, {size: shares[asked] for size, shares in cells.items()})
         limits = ax.get_ylim()
-        ax.plot(list(law), list(law.values()), color="#D55E00", ls="--", lw=1.6, label="attention, by theory (κ = 4)")
-        ax.set(ylim=limits, title=f"{ASKED[asked]}, N = {N} (white: 0.9)")
-        ax.legend(loc="upper left", labelcolor=INK, frameon=True)
+        ax.plot([], [], color="w", lw=1.4, label="measured: 0.9 of the sequences")
+        if asked == "mark":
+            ax.plot(
+                list(law), list(law.values()), color="#D55E00", ls="--", lw=1.6, label="theory of attention (κ = 4)"
+            )
+        ax.set(ylim=limits, title=f"{ASKED[asked]}: share of sequences, N = {N}")
+        ax.legend(loc="upper left", labelcolor=INK, frameon=True, facecolor="#b9bec4", framealpha=0.9)
     fig = above[0].figure
     fig.colorbar(below[-1].collections[0], ax=below, label="share of fresh sequences, mean over codebooks", shrink=0.8)
     return fig
@@ -50,7 +60,7 @@ def _slope_guides(ax: Axes, reference: BySize) -> None:
     N = np.array(list(reference), dtype=float)
     first = float(np.exp(np.mean(np.log(next(iter(reference.values()))))))
     for power, style, name in ((0.5, "--", "√N"), (1.0, ":", "N")):
-        ax.plot(N, first * (N / N[0]) ** power, color=INK, ls=style, lw=1.1, label=f"like {name}")
+        ax.plot(N, first * (N / N[0]) ** power, color=INK, ls=style, lw=1.1, label=f"guide: like {name}")
 
 
 def _log_axes(ax: Axes, ticks: Sequence[int], xlabel: str, title: str) -> None:
@@ -76,27 +86,30 @@ def _phases(ax: Axes, cells: Mapping[Size, float]) -> None:
 @house_style()
 def widths_along(measured: Mapping[str, BySize], theory: BySize, control: BySize, direct: RowsByKind) -> Figure:
     """Signal and noise over their laws; and the width at which the mark is found, along each size, with the law."""
-    first, *axes = panels(14.4, 4, 1, 1 + len(measured), width_ratios=(1.1, 1, 1, 1))
+    first, *axes = panels(15, 4.4, 1, 1 + len(measured), width_ratios=(1.2, 1, 1, 1))
     _over_laws(first, direct)
     for ax, (title, by_size) in zip(axes, measured.items(), strict=True):
-        dots_and_mean(ax, by_size, 0, "measured")
-        ax.plot(list(by_size), theory[title], **THEORY, label="law, κ = 4")
+        dots_and_mean(ax, by_size, 0, "measured, label counts as drawn")
+        ax.plot(list(by_size), theory[title], **THEORY, label="law (κ = 4)")
         if ax is axes[-1]:
             dots_and_mean(ax, control, 1, "equal label counts")
-        _log_axes(ax, list(by_size), title, f"Along {title}")
+        _log_axes(ax, list(by_size), title, f"Width needed, by {title}")
+        ax.set_ylim(top=2.2 * ax.get_ylim()[1])  # room for the legend
+        ax.legend(loc="upper left")
     return finished(first)
 
 
 def _over_laws(ax: Axes, direct: RowsByKind) -> None:
     looks = {"drawn": ("-", "label counts as drawn"), "equal": (":", "equal label counts")}
+    widths = [row["d"] for row in direct["drawn"][0]]
     for kind, runs in direct.items():
-        widths = [row["d"] for row in runs[0]]
         style, name = looks[kind]
         for i, column in enumerate(("signal", "noise")):
             means = np.mean([[row[column] for row in rows] for rows in runs], axis=0)
             ax.plot(widths, means, style, marker="o", ms=3.5, color=f"C{2 + i}", label=f"{column}, {name}")
-    ax.axhline(1, **THEORY)
-    ax.set(xscale="log", xlabel="width d", ylabel="in w, over its law", ylim=(0, None), title="Signal and noise")
+    ax.axhline(1, **THEORY, label="law")
+    ax.set(xlabel="width d", ylabel="part of w, over its law", ylim=(0, 1.9), title="Signal and noise of one step")
+    log_sizes(ax, widths)
 
 
 def _means(cells: Cells, column: str) -> dict[Size, float]:

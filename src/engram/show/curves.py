@@ -1,7 +1,6 @@
 """Curves over training: losses, accuracies and the recall of each memory."""
 
 from collections.abc import Sequence
-from textwrap import wrap
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,8 +10,9 @@ from engram.claims.readings import birth
 from engram.probes.columns import axis, column, memories
 from engram.records import Record
 from engram.show.literal import literal
-from engram.show.panels import dots, finished, lines_and_mean, panels
-from engram.show.style import COLOURS, INK, MUTED, house_style
+from engram.show.panels import bars, dots, finished, lines_and_mean, mean_interval, panels
+from engram.show.style import COLOURS, INK, MUTED, THEORY, house_style
+from engram.show.subtitles import describe, headline
 from engram.specs import Train
 from engram.specs.encode import digest_of
 
@@ -79,39 +79,24 @@ def over_steps(record: Record) -> list[str]:
 
 @house_style()
 def levels_by_size(
-    series: dict[str, dict[int, list[float]]], lines: dict[str, float], xlabel: str, ylabel: str
+    series: dict[str, dict[int, list[float]]], lines: dict[str, float], xlabel: str, ylabel: str, title: str
 ) -> Figure:
-    """Measured levels against a size, one dot a seed; reference levels as dashed lines."""
-    ax = panels(6, 3.6)
+    """Measured levels against a size, one dot a seed; reference levels as dashed lines, named beside them."""
+    ax = panels(7.4, 4.2)
     for i, (name, by_size) in enumerate(series.items()):
-        dots(ax, {size + 0.12 * (i - 0.5): values for size, values in by_size.items()}, i, name)
+        apart = {size + 0.16 * (i - 0.5): values for size, values in by_size.items()}
+        dots(ax, apart, i, name)
+        bars(ax, list(apart), [mean_interval(values) for values in apart.values()], f"C{i}")
     for name, value in lines.items():
-        ax.axhline(value, color=MUTED, ls="--", lw=1, label=f"{name} ({value:.4f})")
+        ax.axhline(value, **THEORY, label=f"{name}: {value:.4f}")
     ax.set(xlabel=xlabel, ylabel=ylabel, xticks=sorted({size for by_size in series.values() for size in by_size}))
-    return finished(ax)
+    ax.set_title(title)
+    return finished(ax, loc="upper left", bbox_to_anchor=(0, -0.18))
 
 
 def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, label: str, ls: str = "-") -> None:
     """A column over steps: each seed as a faint line and their mean as a strong one."""
     lines_and_mean(ax, [record.curve(column) for record in records], colour, label, ls)
-
-
-def describe(records: Sequence[Record]) -> str:
-    """What all these trainings share, and how many seeds there are."""
-    seeds = {str(record.spec_json.get("seed")) for record in records}
-    return ", ".join([*shared(records), f"{len(seeds)} seeds" if len(seeds) > 1 else f"seed {min(seeds)}"])
-
-
-def shared(records: Sequence[Record]) -> list[str]:
-    """Only what is the same in all of them, in words: "K=5", "batch 128", "SGD lr 0.2", …"""
-    first, *others = [_sizes(record.train) if record.may_run else [] for record in records]
-    return [size for size in first if all(size in of_other for of_other in others)]
-
-
-def _sizes(spec: Train) -> list[str]:
-    parts, optimiser = (spec.task, spec.model), spec.plan.optimiser
-    sizes = [f"{name}={getattr(part, name)}" for part in parts for name in ("K", "T", "d") if hasattr(part, name)]
-    return [*sizes, f"batch {spec.plan.batch}", f"{type(optimiser).__name__} lr {optimiser.lr:g}"]
 
 
 def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], memory: str, colour: str) -> None:
@@ -123,10 +108,3 @@ def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], memory: str, co
     for ax in axes:
         ax.axvline(step, color=colour, ls="--", lw=0.9, alpha=0.8)
     axes[-1].annotate(f"{step:.0f}", (step, 0.02), (2, 0), textcoords="offset points", fontsize=8, color=colour)
-
-
-def headline(fig: Figure, text: str) -> Figure:
-    """The figure with a line above it, or as many as its width requires."""
-    lines = wrap(text, int(13 * fig.get_figwidth()))
-    fig.suptitle("\n".join(map(literal, lines)), fontsize=9.5, color=MUTED, x=0.01, ha="left")
-    return fig

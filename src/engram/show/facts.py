@@ -12,23 +12,35 @@ from matplotlib.ticker import LogLocator, ScalarFormatter
 from engram.records import Record
 from engram.records.files import Row
 from engram.show.literal import literal
-from engram.show.panels import BySize, dots, draw_grid, finished, lines, log_sizes, panels
-from engram.show.style import MUTED, THEORY, house_style
+from engram.show.panels import BySize, dots, dots_and_mean, draw_grid, finished, lines, log_sizes, panels
+from engram.show.style import INK, MUTED, THEORY, house_style
 
 OfBoth = Mapping[int, tuple[float, float]]  # of relation and subject, by the number of subjects
-PARTS = {"loss": "total", "loss.relation": "relation alone", "loss.subject": "subject alone"}
+PARTS = {
+    "loss": "total: relation plus subject",
+    "loss.relation": "relation",
+    "loss.subject": "subject, given the relation",
+}
 
 
 @house_style()
 def facts_by_parameters(groups: Mapping[str, BySize], published: float, title: str) -> Figure:
-    """Facts at 99 % over parameters, beside the published line."""
-    ax = panels(6.8, 4.6)
+    """Left: facts at 99 % over parameters. Right: facts for each parameter. Both beside the published line."""
+    left, right = panels(11, 4.4, 1, 2)
+    sizes = sorted({size for stored in groups.values() for size in stored})
     for i, (name, stored) in enumerate(groups.items()):
-        dots(ax, dict(sorted(stored.items())), i, name)
-    ends = np.array([min(map(min, groups.values())), max(map(max, groups.values()))])
-    ax.plot(ends, published * ends, **THEORY, label=f"{published:g} facts a parameter (published)")
-    ax.set(xlabel="parameters 4·H·d_h·d + 2·m·d", ylabel="facts stored at 99 %", title=title)
-    return _log_log(ax)
+        by_size = dict(sorted(stored.items()))
+        dots(left, by_size, i, f"{name}, one dot a seed")
+        shares = {size: [value / size for value in values] for size, values in by_size.items()}
+        dots_and_mean(right, shares, i, name)
+    left.plot(sizes, published * np.array(sizes), **THEORY, label=f"{published:g} facts a parameter (published)")
+    right.axhline(published, **THEORY, label=f"{published:g} (published)")
+    left.set(yscale="log", xlabel="parameters 4·H·d_h·d + 2·m·d", ylabel="facts stored at 99 %", title=title)
+    right.set(xlabel="parameters 4·H·d_h·d + 2·m·d", ylabel="facts for each parameter", ylim=(0, 1.15 * published))
+    right.set_title("The same for each parameter, mean over seeds")
+    for ax in (left, right):
+        log_sizes(ax, sizes)
+    return finished(left, right)
 
 
 @house_style()
@@ -65,38 +77,48 @@ def constructions(histogram: Sequence[Row], by_width: Mapping[int, float], by_un
 
 @house_style()
 def stored_and_used(found: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
-    """Bits known of the book against bits of the rounded weights; nothing can lie above the line."""
-    ax = panels(6.4, 4.6)
+    """Left: bits known of the book against bits of the rounded weights. Right: their ratio. Nothing can pass 1."""
+    left, right = panels(11, 4.4, 1, 2, width_ratios=(1.25, 1))
     for i, (name, rows) in enumerate(found.items()):
         levels = sorted({int(row["levels"]) for row in rows})
         label = f"{name}: {levels[0]}{f'–{levels[-1]}' if len(levels) > 1 else ''} levels a weight"
-        dots(ax, [(row["used"], row["stored"]) for row in rows], i, label)
-    ends = np.array(ax.get_xlim())
-    ax.plot(ends, ends, **THEORY, label="bound: one bit stored for each used")
-    ax.set(xlabel="bits used", ylabel="bits stored", title="Trained models near capacity")
-    return _log_log(ax)
-
-
-def _log_log(ax: Axes) -> Figure:
-    ax.set(xscale="log", yscale="log")
-    ax.grid(axis="x")
-    return finished(ax)
+        dots(left, [(row["used"], row["stored"]) for row in rows], i, label)
+        dots_and_mean(right, {i: [row["ratio"] for row in rows]}, i)
+    ends = np.array(left.get_xlim())
+    left.plot(ends, ends, **THEORY, label="bound: one bit stored for each bit used")
+    left.fill_between(ends, ends, 3 * ends, color=MUTED, alpha=0.12, lw=0, label="impossible")
+    left.set(
+        xscale="log", yscale="log", xlim=ends, xlabel="bits of the rounded weights", ylabel="bits known of the facts"
+    )
+    left.set_title("Trained models near capacity")
+    right.axhline(1, **THEORY, label="bound: one bit for each bit")
+    right.set_xticks(range(len(found)), list(found))
+    right.set(
+        yscale="log", ylim=(0.01, 2), xlim=(-0.5, len(found) - 0.5), ylabel="bits known for each bit of the weights"
+    )
+    right.set_title("How much of the bound is used")
+    return finished(left, right, loc="best")
 
 
 @house_style()
 def linear_stages(flow: Sequence[Row], sampled: Sequence[Record], times: OfBoth, rates: OfBoth, rate: float) -> Figure:
-    """Left: losses of the exact flow (lines) and of sampled SGD (dots). Right: when each part is known, by subjects."""
-    left, right = panels(11.4, 4.2, 1, 2, width_ratios=(1.5, 1))
+    """Left: losses of the exact flow (lines) and of SGD (rings). Right: when each part is known, by subjects."""
+    left, right = panels(12.4, 4.6, 1, 2, width_ratios=(1.5, 1))
     steps = np.array([row["time"] for row in flow]) / rate
     for i, (column, name) in enumerate(PARTS.items()):
-        left.plot(steps, [row[column] for row in flow], color=f"C{i}", label=f"{name}, exact flow")
+        look = {"lw": 4, "alpha": 0.4} if i == 0 else {"lw": 1.8}  # the sum lies behind its parts
+        left.plot(steps, [row[column] for row in flow], color=f"C{i}", label=name, **look)
         curves = [record.curve(f"all.{column}") for record in sampled]
-        lines(left, curves, f"{name}, SGD", ls="", marker=".", ms=2.5, color=f"C{i}", alpha=0.5)
-    _levels(left, {"ln |A|": log(32), "ln D": log(8)})
+        every = max(1, len(curves[0][0]) // 25)
+        rings = [(x[::every], y[::every]) for x, y in curves]
+        lines(left, rings, "_", ls="", marker="o", ms=4.5, mfc="none", mew=0.8, color=f"C{i}", alpha=0.7)
+    left.plot([], [], color=INK, label="lines: exact flow")
+    left.plot([], [], "o", color=INK, mfc="none", ms=4.5, label=f"rings: SGD, {len(sampled)} seeds")
+    _levels(left, {"ln |A|: any answer": log(32), "ln D: any answer of the relation": log(8)})
     left.set(xlabel="step (learning rate 0.1)", ylabel="loss (nats)", title="Relation first, then the fact")
-    left.legend(loc="center right", markerscale=4)
+    left.legend(loc="center right", bbox_to_anchor=(1, 0.4))
     _order(right, times, rates)
-    return finished(right)
+    return finished(right, loc="upper left")
 
 
 def _levels(ax: Axes, named: Mapping[str, float]) -> None:
@@ -109,10 +131,11 @@ def _order(ax: Axes, times: OfBoth, rates: OfBoth) -> None:
     """Times at which a part is half known, and 1/λ scaled to the relation's."""
     S = list(times)
     for i, name in enumerate(("relation", "subject")):
-        ax.plot(S, [times[s][i] for s in S], "o-", color=f"C{i + 1}", label=f"{name} half known")
+        ax.plot(S, [times[s][i] for s in S], "o-", color=f"C{i + 1}", label=f"{name} half known (computed)")
     scale = np.mean([times[s][0] * rates[s][0] for s in S])
-    ax.plot(S, [scale / rates[s][1] for s in S], **THEORY, label="∝ 1/λ$_s$")
-    ax.set(yscale="log", xlabel="subjects S (R = 16, D = 2)", ylabel="time", title="Which part comes first")
+    ax.plot(S, [scale / rates[s][1] for s in S], **THEORY, label="theory for the subject: ∝ 1/λ$_s$")
+    ax.set(yscale="log", xlabel="subjects S (R = 16 relations, D = 2)", ylabel="time of the flow (rate × steps)")
+    ax.set_title("Which part comes first")
     log_sizes(ax, S)
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter(ScalarFormatter())

@@ -7,14 +7,21 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.show.panels import finished, listed, log_sizes, panels, seed_dots
+from engram.show.panels import INTERVAL, bars, finished, listed, log_sizes, mean_interval, panels, seed_dots
 from engram.show.style import INK, MUTED, THEORY, house_style
+from engram.show.subtitles import headline
 from engram.tasks.second_visit import SecondVisit
 
 TOLERANCE = 1e-10
 Size = tuple[int, int]
 Rows = Sequence[Mapping[str, float]]
 Order = tuple[str, ...]
+LETTERS = {
+    "A": "the label stands at t (the signal)",
+    "B": "A for the prediction p̂ = 1/N",
+    "C": "A averaged over all positions",
+    "D": "C for the prediction p̂ = 1/N",
+}
 Signs = tuple[Sequence[int], Sequence[int], Float[np.ndarray, "t n"]]
 
 
@@ -38,12 +45,13 @@ def error_bars(ax: Axes, errors: Mapping[str, float], height: float) -> None:
 
 @house_style()
 def accuracy_by_width(found: Mapping[Size, Sequence[float]]) -> Figure:
-    """In-context accuracy of planted weights, mean and range over seeds, by width and sharpness."""
+    """In-context accuracy of planted weights, mean and interval over seeds, by width and sharpness."""
     ax = panels(6.4, 4.2)
     widths = sorted({d for d, _ in found})
     for i, sharp in enumerate(sorted({s for _, s in found})):
         values = [found[d, sharp] for d in widths]
-        ax.fill_between(widths, [min(v) for v in values], [max(v) for v in values], color=f"C{i}", alpha=0.15, lw=0)
+        low, high = zip(*map(mean_interval, values), strict=True)
+        ax.fill_between(widths, low, high, color=f"C{i}", alpha=0.15, lw=0, gid=INTERVAL)
         ax.plot(widths, [np.mean(v) for v in values], "o-", ms=4, color=f"C{i}", label=f"β = {sharp}")
     ax.axhline(0.97, **THEORY, label="asked for at d = 512: 0.97")
     ax.set(xlabel="width d", ylabel="in-context accuracy", ylim=(0, 1.03))
@@ -57,39 +65,47 @@ def signals_of_steps(
     task: SecondVisit, terms: Mapping[str, float], closed: Mapping[str, float], signs: Signs
 ) -> Figure:
     """Signal and noise of each step side by side, and where the diagonal of step 2 is positive."""
-    first, second, third, where = panels(13.2, 4, 1, 4, width_ratios=(1, 1.2, 1.3, 1.3))
-    names = {"e$_k$": "W_O2.diagonal", "e$_j$": "W_O2.off", "Φ1e$_k$": "W_O2.Phi1.diagonal", "Φ1e$_j$": "W_O2.Phi1.off"}
+    (first, second), (where, third) = panels(12.4, 9, 2, 2)
+    names = {
+        "the token itself,\nattended to directly": "W_O2.diagonal",
+        "another token,\ndirectly": "W_O2.off",
+        "the token itself,\nthrough layer 1 (Φ1)": "W_O2.Phi1.diagonal",
+        "another token,\nthrough layer 1": "W_O2.Phi1.off",
+    }
     _bars(first, {label: closed[name] for label, name in names.items()}, 1 / (task.N * task.T))
-    first.set(title="Step 1: output", xlabel="what u$_k$ᵀ W_O2 W_V2 reads (j ≠ k)", ylabel="score in units of η/NT")
-    _bars(second, {f"Δ$^{part}$": terms[f"Δ^{part} along Φ1e_q: found"] for part in "oqr"}, 1 / task.T)
-    second.set(title="Step 2: trigger", xlabel="output, trigger, other positions")
-    second.set_ylabel("along Φ1e$_q$, in units of 1/T")
+    first.set(title="Step 1 writes W_O2: score of output k when layer 2 reads …", ylabel="score in units of η/NT")
+    parts = {"o": "the place after\nthe first visit (Δ$^o$)", "q": "the visits of\nthe trigger (Δ$^q$)"}
+    parts |= {"r": "all other\npositions (Δ$^r$)"}
+    _bars(second, {words: terms[f"Δ^{part} along Φ1e_q: found"] for part, words in parts.items()}, 1 / task.T)
+    second.set(title="Step 2 writes W_K2: what the trigger's key gets from …", ylabel="along Φ1e$_q$, in units of 1/T")
     _letters(third, task, terms)
     _signs(where, *signs)
     for ax in (first, second, third):
         ax.axhline(0, color=MUTED, lw=0.8)
-    return finished(third, fontsize=7.5, ncols=2)
+    about = "Theorem 3: what three population steps write, each quantity of its proof computed exactly"
+    return headline(finished(third, loc="upper left"), f"{about}. N = {task.N} tokens, T = {task.T}; no seed matters")
 
 
 def _bars(ax: Axes, values: Mapping[str, float], unit: float) -> None:
     heights = [value / unit for value in values.values()]
     ax.bar(list(values), heights, color=["C0" if i % 2 == 0 else "C1" for i in range(len(heights))], width=0.6)
     for i, height in enumerate(heights):
-        ax.text(i, height, f"{height:.3g}", ha="center", va="bottom" if height >= 0 else "top", fontsize=8)
-    ax.tick_params(axis="x", labelsize=8)
-    ax.margins(y=0.12)
+        ax.text(i, height, f"{height:.3g}", ha="center", va="bottom" if height >= 0 else "top", fontsize=9)
+    ax.tick_params(axis="x", labelsize=8.5)
+    ax.margins(y=0.15)
 
 
 def _letters(ax: Axes, task: SecondVisit, terms: Mapping[str, float]) -> None:
     """A is the signal; C its share in the mean; B and D vanish with N."""
     t = np.arange(2, task.T + 1)
-    for i, letter in enumerate("ABCD"):
+    for i, (letter, meaning) in enumerate(LETTERS.items()):
         found = [terms[f"{letter}, t={s}: found"] for s in t]
-        ax.plot(t, found, color=f"C{i}", label=f"{letter}, computed", marker="o", ms=3.5)
+        ax.plot(t, found, "os^D"[i] + "-", color=f"C{i}", label=f"{letter}: {meaning}", ms=(6, 8, 6, 4)[i], mfc="none")
     for i, letter in ((0, "A"), (2, "C")):
         paper = [terms[f"{letter}, t={s}: paper"] for s in t]
-        ax.plot(t, paper, color=f"C{i}", label=f"{letter}, paper", ls="--", lw=1.2)
-    ax.set(xlabel="position t", ylabel="along p$_{t−1}$", title="Step 3: previous token")
+        ax.plot(t, paper, color=f"C{i}", label=f"{letter} as the paper has it", ls="--", lw=1.2)
+    ax.set(xlabel="position t of the query", ylabel="part along p$_{t−1}$, the position before", ylim=(-0.05, 0.27))
+    ax.set_title("Step 3 writes W_K1: the four terms of Eq. 26–29")
 
 
 def _signs(ax: Axes, lengths: Sequence[int], sizes: Sequence[int], values: Float[np.ndarray, "t n"]) -> None:
@@ -98,11 +114,13 @@ def _signs(ax: Axes, lengths: Sequence[int], sizes: Sequence[int], values: Float
     ax.contourf(sizes, rows, values > 0, levels=[-0.5, 0.5, 1.5], colors=["#f3c6a8", "#bcd9ec"])
     squares = [(t * t, i) for i, t in enumerate(lengths) if t * t <= max(sizes)]
     ax.plot(*zip(*squares, strict=True), color=INK, ls=":", lw=1.2)
-    ax.text(squares[-1][0], squares[-1][1] + 0.3, "N = T²", fontsize=8.5, ha="right")
-    ax.text(16, len(lengths) * 0.6, "positive: learned", fontsize=9, ha="center")
+    ax.text(
+        squares[-1][0], squares[-1][1] + 0.3, "the paper asks for N ≫ T² (dotted: N = T²)", fontsize=8.5, ha="right"
+    )
+    ax.text(16, len(lengths) * 0.6, "positive: the trigger is learned", fontsize=9, ha="center")
     ax.text(3.1, 0.3, "negative", fontsize=9)
     ax.set_yticks(rows, [str(t) for t in lengths])
-    ax.set(xlabel="tokens N", ylabel="length T", title="Step 2: sign of the diagonal")
+    ax.set(xlabel="tokens N", ylabel="length T", title="Step 2: where the diagonal of W_K2 is positive")
     log_sizes(ax, [4, 8, 16, 32, 64])
     ax.grid(visible=False)
 
@@ -127,16 +145,34 @@ def recalls_by_order(
     found: Mapping[tuple[str, Order], Rows], orders: Sequence[Order], chance: Mapping[str, float]
 ) -> Figure:
     """Recall of each memory after one step on each, in every order, from zero and from random initial values."""
-    axes = panels(11.4, 4, 1, 2, sharey=True)
+    axes = panels(12.4, 4.8, 1, 2, sharey=True)
     for ax, first in zip(axes, ("zero", "random"), strict=True):
         for i, (name, level) in enumerate(chance.items()):
             for j, order in enumerate(orders):
                 values = [row[f"recall.{name}{'.t<T' if name == 'W_K1' else ''}"] for row in found[first, order]]
-                x = j + 0.25 * (i - 1)
-                ax.bar(x, float(np.mean(values)), width=0.22, color=f"C{i}", label=name if j == 0 else None)
-                ax.plot([x] * len(values), values, "o", ms=2.5, color=INK, alpha=0.5)
-                ax.plot([x - 0.11, x + 0.11], [level, level], color=INK, ls=":", lw=1.2)
+                written = max(row[f"written.{name}"] for row in found[first, order]) > 0
+                _recall_bar(ax, j + 0.25 * (i - 1), values, level, f"C{i}" if written else None)
         ax.set_xticks(range(len(orders)), ["\n".join(order) for order in orders], fontsize=8)
-        ax.set(title=f"From {first}", xlabel="order of the steps, from above")
-    axes[0].set(ylabel="recall (dotted: chance)", ylim=(0, 1.15))
-    return finished(axes[0], ncols=3, loc="upper center", framealpha=0.9, frameon=True)
+        ax.set(title=f"From {first}", xlabel="order of the steps, the first above", ylabel="recall", ylim=(0, 1.06))
+    _name_bars(axes[0], list(chance))
+    fig = axes[0].figure
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+    return fig
+
+
+def _recall_bar(ax: Axes, x: float, values: Sequence[float], chance: float, colour: str | None) -> None:
+    """The mean over seeds with its interval; without a colour nothing was written, and a cross says so."""
+    if colour is None:
+        ax.plot(x, 0.03, "x", color=INK, ms=6, mew=1.4)
+    else:
+        ax.bar(x, float(np.mean(values)), width=0.22, color=colour, alpha=0.6)
+        ax.plot([x] * len(values), values, "o", ms=2.5, color=colour)
+        bars(ax, [x], [mean_interval(values)], INK)
+    ax.plot([x - 0.11, x + 0.11], [chance, chance], color=INK, ls=":", lw=1.2)
+
+
+def _name_bars(ax: Axes, names: Sequence[str]) -> None:
+    for i, name in enumerate(names):
+        ax.plot([], [], "s", ms=9, color=f"C{i}", alpha=0.6, label=name)
+    ax.plot([], [], "x", color=INK, ms=6, mew=1.4, label="nothing written: the gradient is exactly zero")
+    ax.plot([], [], color=INK, ls=":", lw=1.2, label="chance")

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.show.curves import headline
 from engram.show.panels import MARKS, log_sizes, panels
 from engram.show.style import house_style
+from engram.show.subtitles import headline
 
 Way = tuple[str, str, bool]
 Found = Mapping[tuple[int, float], tuple[Sequence[float], float]]  # by d and γ: our errors, the published mean
@@ -31,7 +31,11 @@ def small_multiples(found: Mapping[Way, Found], widths: Sequence[int], rates: Se
     for ax in axes[:, 0]:
         ax.set_ylabel("error")
     axes[0, 0].legend(fontsize=7.5, ncols=2)
-    return headline(axes[0, 0].get_figure(root=True), f"Error on Zipf data, {where}: ours, and published (rings)")
+    seeds = max(len(ours) for cells in found.values() for ours, _ in cells.values())
+    return headline(
+        axes[0, 0].get_figure(root=True),
+        f"Error on Zipf data, {where}: ours (small dots: {seeds} seeds, lines: means), and published (rings)",
+    )
 
 
 def _draw(ax: Axes, cells: Found, widths: Sequence[int], rate: float, i: int) -> None:

@@ -16,11 +16,11 @@ def draw_looks(ax: Axes, rows: Mapping[str, Sequence[float]], layers: Sequence[i
     values = np.array(list(rows.values()))
     ax.imshow(values, aspect="auto", vmin=0, vmax=1, cmap=SHADES)
     for (row, column), value in np.ndenumerate(values):
-        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color="w" if value < 0.6 else INK)
+        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color="w" if value < 0.6 else INK)
     for layer, together in groupby(range(len(layers)), layers.__getitem__):
         if layer > 1:
             _frame(ax, list(together), 2 ** (layer - 2))
-    ax.set_yticks(range(len(rows)), list(rows), fontsize=7)
+    ax.set_yticks(range(len(rows)), list(rows), fontsize=7.5)
     ax.set_xticks(range(values.shape[1]), [f"find$^{{{j + 1}}}$" for j in range(values.shape[1])], fontsize=8.5)
     ax.set_title(title)
     ax.tick_params(length=0)

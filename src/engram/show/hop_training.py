@@ -1,16 +1,18 @@
 """Figures of trained hops: accuracy over the steps by what is taught, error over hops by depth, what is needed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records import Record
-from engram.show.curves import describe, headline, seed_curves
+from engram.show.curves import seed_curves
 from engram.show.hop_looks import draw_looks
-from engram.show.panels import BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
+from engram.show.panels import MARKS, BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
 from engram.show.style import CYCLE, INK, MUTED, REFERENCE, house_style
+from engram.show.subtitles import describe, headline
 
 Runs = Mapping[str, Sequence[Record]]
 
@@ -20,7 +22,7 @@ RINGS = {"mfc": "none", "ms": 7, "lw": 0.8}
 @house_style()
 def regimes(runs: Runs, hops: Sequence[int], column: Callable[[int], str]) -> Figure:
     """A panel for each regime: accuracy on unseen sequences at every number of hops; lines where a stage begins."""
-    axes = panels(11, 6, 2, (len(runs) + 1) // 2, sharex=True, sharey=True, squeeze=False).ravel()
+    axes = panels(11.4, 6.4, 2, (len(runs) + 1) // 2, sharex=True, sharey=True, squeeze=False).ravel()
     for ax, (regime, records) in zip(axes, runs.items(), strict=False):
         for i, k in enumerate(hops):
             seed_curves(ax, records, column(k), CYCLE[i], f"{k} hop{'s' if k > 1 else ''}")
@@ -29,9 +31,14 @@ def regimes(runs: Runs, hops: Sequence[int], column: Callable[[int], str]) -> Fi
     first = next(iter(runs.values()))[0].train
     for ax in axes:
         ax.set(xlabel="training step", ylabel="accuracy")
-        ax.axhline(1 / first.task.n, **REFERENCE)  # type: ignore[attr-defined]  # a guess
+        n = first.task.n  # type: ignore[attr-defined]
+        ax.axhline(1 / n, **REFERENCE, label=f"a guess among {n} values")
+    axes[0].plot([], [], color=MUTED, ls="--", lw=0.9, label="a new stage begins")
     everything = [record for records in runs.values() for record in records]
-    return headline(finished(*axes[: len(runs)], loc="upper left"), f"Compositions: {describe(everything)}")
+    fig = axes[0].figure
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(hops) + 2)
+    about = "Compositions of permutations: accuracy on unseen sequences, by what is taught when (dashed: a new stage)"
+    return headline(fig, f"{about}. {describe(everything)}")
 
 
 def _mark_stages(ax: Axes, record: Record) -> None:
@@ -60,22 +67,42 @@ def errors_and_looks(
 def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int, Mapping[int, float]]) -> None:
     """A line for each depth, one dot a seed; rings where others published a number."""
     for i, (depth, by_hops) in enumerate(errors.items()):
-        seed_dots(ax, by_hops, CYCLE[i], f"L = {depth}")
+        seed_dots(ax, by_hops, CYCLE[i], f"{depth} layers, mean and seeds")
         others = published.get(depth, {})
         ax.plot(list(others), list(others.values()), "o--", **RINGS, mec=CYCLE[i], color=CYCLE[i])
     if published:
         ax.plot([], [], "o--", **RINGS, mec=INK, color=INK, label="published (100,000 steps, dropout on)")
     ax.axhline(3 / 4, **REFERENCE, label="a guess among four letters")
-    ax.set(xlabel="hops k", ylabel="share answered wrongly", ylim=(-0.02, 1.0), title="Errors over k")
+    ax.set(xlabel="hops k", ylabel="share answered wrongly", ylim=(-0.02, 1.02), title="Errors over k")
     ax.set_xticks(sorted({k for by_hops in errors.values() for k in by_hops}))
 
 
 @house_style()
 def needed(by_name: Mapping[str, BySize], xlabel: str, ylabel: str, title: str) -> Figure:
-    """What is needed against a size, both logarithmic: one dot a seed and a line through the geometric means."""
-    ax = panels(6.4, 4)
+    """What is needed against a size, both logarithmic: one dot a seed, a line through the geometric means.
+
+    Infinite values, and missing ones, are seeds that never got there: they stand at the upper edge, with their number.
+    """
+    ax = panels(7.4, 4.6)
+    sizes = sorted({size for by_size in by_name.values() for size in by_size})
     for i, (name, by_size) in enumerate(by_name.items()):
-        dots_and_mean(ax, by_size, i, name)
+        found = {size: [value for value in values if isfinite(value)] for size, values in by_size.items()}
+        side_by_side = {size * 1.03 ** (2 * i - len(by_name) + 1): values for size, values in found.items() if values}
+        ax.plot([], [], color=f"C{i}", marker=MARKS[i], label=f"{name}, one dot a seed")
+        if side_by_side:
+            dots_and_mean(ax, side_by_side, i)
+        for size, values in by_size.items():
+            _never(ax, size * 1.03 ** (2 * i - len(by_name) + 1), len(values) - len(found[size]), len(values), i)
     ax.set(yscale="log", xlabel=xlabel, ylabel=ylabel, title=title)
-    log_sizes(ax, sorted({size for by_size in by_name.values() for size in by_size}))
-    return finished(ax)
+    ax.margins(x=0.1, y=0.3)  # room for what is written at the upper edge
+    log_sizes(ax, sizes)
+    return finished(ax, loc="upper left", bbox_to_anchor=(0, -0.14))
+
+
+def _never(ax: Axes, at: float, missed: int, seeds: int, i: int) -> None:
+    """An arrow at the upper edge: so many seeds did not get there within the budget."""
+    if missed:
+        above = ax.get_xaxis_transform()
+        ax.plot(at, 0.97, "^", color=f"C{i}", mfc="none", ms=7, transform=above)
+        words = {"fontsize": 8, "color": f"C{i}", "ha": "center", "va": "top", "transform": above}
+        ax.text(at, 0.94 - 0.06 * i, f"never: {missed} of {seeds}", **words)

@@ -11,10 +11,11 @@ from engram.claims import Measure
 from engram.records import Record
 from engram.records.files import Row
 from engram.show.gradient_steps import error_bars
-from engram.show.panels import BySize, dots, finished, lines, listed, log_sizes, panels
-from engram.show.style import INK, MUTED, REFERENCE, THEORY, house_style
+from engram.show.panels import BySize, dots, finished, lines_and_mean, listed, log_sizes, panels
+from engram.show.style import MUTED, REFERENCE, THEORY, house_style
 from engram.theory.capacity import low_rank_margin_variance, margin_variance
 from engram.theory.margins import slides_bound
+from engram.theory.one_step import extreme_scores
 
 NORMS = {"W0 u": "‖W0 u‖", "ΔW u": "‖ΔW u‖", "relative": "‖ΔW‖/‖W0‖ (Frobenius)"}
 
@@ -25,9 +26,11 @@ def law_ratios(ratios: Mapping[str, Measure], variances: BySize, errors: Mapping
     left, middle, right = panels(12.6, 0.3 * len(ratios) + 1.6, 1, 3, width_ratios=(1.2, 1, 1))
     for y, measure in enumerate(ratios.values()):
         _interval(left, measure, y)
-    left.axvline(1, **THEORY)
+    left.axvline(1, **THEORY)  # the title names it
     left.set_yticks(range(len(ratios)), list(ratios))
-    left.set(xlabel="measured / law (bars: 95 %, grey: band)", title="Variances of overlaps", xlim=(0.95, 1.05))
+    left.set(
+        xlabel="measured / law (bars: 95 %, grey: band)", title="Variances of overlaps (dashed: law)", xlim=(0.95, 1.05)
+    )
     listed(left)
     _counted_pairs(middle, variances)
     error_bars(right, {name: measure.measured for name, measure in errors.items()}, height=0.5)
@@ -54,49 +57,56 @@ def _counted_pairs(ax: Axes, variances: BySize) -> None:
 
 @house_style()
 def scores_by_position(records: Sequence[Record]) -> Figure:
-    """Right scores and the largest wrong one at each position after one step, in units of η/N; one line per seed."""
-    ax = panels(7.2, 4)
-    columns = {"right.mean": "right, mean", "right.least": "right, least", "wrong.most": "wrong, largest"}
+    """Right scores and the extremes of right and wrong ones at each position after one step, in units of η/N."""
+    ax = panels(8.6, 5)
+    sizes = records[0].check.sizes
+    N, d = sizes["N"], sizes["d"]
+    columns = {
+        "right.mean": f"right answers: mean of {N}",
+        "right.least": f"right answers: least of {N}",
+        "wrong.most": f"wrong answers: largest of {N * (N - 1):,}",
+    }
     for i, (column, label) in enumerate(columns.items()):
         curves = [(range(1, len(record.rows) + 1), record.column(column)) for record in records]
-        lines(ax, curves, label, color=f"C{i}", lw=1, alpha=0.7, marker=".")
-    sizes = records[0].check.sizes
-    N = sizes["N"]
-    for value, name in ((1 - 1 / N, "1 − 1/N"), (-1 / N, "−1/N")):
-        ax.axhline(value, **THEORY)
-        ax.annotate(name, (1.01, value), xycoords=("axes fraction", "data"), va="center", fontsize=8.5)
-    shape = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    ax.set(xlabel="position t", ylabel="score of k for e_y + p_t, times N/η", title=f"One step, noisy inputs: {shape}")
-    return finished(ax, loc="center left")
+        lines_and_mean(ax, curves, f"C{i}", label)
+    _levels_of_scores(ax, N, d)
+    ax.set(xlabel="position t", ylabel="score of k for e_y + p_t, times N/η", ylim=(-0.12, 1.1))
+    ax.set_title(f"One step on noisy inputs, random embeddings: {', '.join(f'{k} = {v}' for k, v in sizes.items())}")
+    return finished(ax, loc="upper left", bbox_to_anchor=(0, -0.13), ncols=2)
+
+
+def _levels_of_scores(ax: Axes, N: int, d: int) -> None:
+    """The law is exact for embeddings that do not overlap; overlaps of random ones move the extremes, not the mean."""
+    for i, value in enumerate((1 - 1 / N, -1 / N)):
+        ax.axhline(value, **THEORY, label=None if i else "law without overlaps: right 1 − 1/N, wrong −1/N")
+    for i, value in enumerate(extreme_scores(N, d)):
+        ax.axhline(value, **REFERENCE, label=None if i else "extremes expected from overlaps of random embeddings")
 
 
 @house_style()
 def margin_spread(full: BySize, low_rank: BySize, d_low: int, N_low: int) -> Figure:
     """Variance of the margin over seeds: against N/d² for each d, and against the rank."""
-    left, right = panels(10.4, 4.2, 1, 2)
-    x = np.geomspace(0.004, 0.12, 50)
+    left, right = panels(11, 5.6, 1, 2)
     for i, d in enumerate(sorted({d for d, _ in full})):
-        dots(left, {N / d**2: values for (width, N), values in full.items() if width == d}, i, f"measured, d={d}")
-        left.plot(x, [margin_variance(a * d**2, d) for a in x], color=f"C{i}", ls="--", lw=1.1)
-        left.plot(x, [2 * slides_bound(a * d**2, d) for a in x], color=f"C{i}", ls=":", lw=1.1)
-    left.plot([], [], **THEORY, label="2/d + (2N−3)/d²")
-    left.plot([], [], color=INK, ls=":", lw=1.1, label="sum of the slides' bounds on two scores")
-    left.set(xscale="log", yscale="log", xlabel="load N/d²", ylabel="variance of the margin", title="Hebbian memory")
-    left.grid(axis="x")
+        own = {N: values for (width, N), values in full.items() if width == d}
+        N = np.geomspace(min(own) / 1.3, max(own) * 1.3, 50)
+        dots(left, own, i, f"measured, d = {d}, one dot a seed")
+        left.plot(N, [margin_variance(n, d) for n in N], **THEORY, label=None if i else "law: 2/d + (2N−3)/d²")
+        bound = None if i else "bound of the slides, summed over two scores"
+        left.plot(N, [2 * slides_bound(n, d) for n in N], **REFERENCE, label=bound)
+    left.set(yscale="log", xlabel="pairs stored N", ylabel="variance of the margin", title="Full rank: W = Σ u eᵀ")
+    log_sizes(left, sorted({N for _, N in full}))
     _ranks(right, low_rank, d_low, N_low)
-    return finished(left, right)
+    return finished(left, right, loc="upper left", bbox_to_anchor=(0, -0.13))  # curves cross the whole panel
 
 
 def _ranks(ax: Axes, low_rank: BySize, d: int, N: int) -> None:
     m = np.geomspace(min(low_rank), max(low_rank), 50)
-    dots(ax, low_rank, 0, "measured")
+    dots(ax, low_rank, 0, "measured, one dot a seed")
     ax.plot(m, [low_rank_margin_variance(N, d, x) for x in m], **THEORY, label="exact law")
-    ax.plot(m, 2 / d + 2 * N / d * (1 / m + 1 / d), **REFERENCE, label="leading terms for N ≫ d")
-    ax.axhline(margin_variance(N, d), color=MUTED, lw=0.9)
-    ax.text(m[0], margin_variance(N, d), "full rank", va="bottom", fontsize=8, color=MUTED)
-    ax.set(yscale="log", xlabel="rank m", title=f"W = A Bᵀ, d={d}, N={N}")
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_formatter("{x:g}")
+    ax.plot(m, 2 / d + 2 * N / d * (1 / m + 1 / d), **REFERENCE, label="its leading terms for N ≫ d")
+    ax.axhline(margin_variance(N, d), color=MUTED, lw=0.9, label="full rank, m = d")
+    ax.set(yscale="log", xlabel="rank m", ylabel="variance of the margin", title=f"Rank m: W = A Bᵀ, d = {d}, N = {N}")
     log_sizes(ax, low_rank)
 
 
@@ -109,7 +119,7 @@ def bits_per_weight(by_load: Mapping[float, Sequence[Record]]) -> Figure:
     for i, at in enumerate(zip(*(r.rows for r in records), strict=True)):
         mean = [np.mean([row[f"recall.{b}"] for row in at]) for b in bits]
         left.plot(bits, mean, "o-", ms=4, color=f"C{i % 7}", label=f"d={at[0]['d']:.0f}, N={at[0]['N']:.0f}")
-    left.axhline(0.99, **THEORY)
+    left.axhline(0.99, **THEORY, label="99 %")
     left.set(xlabel="bits per weight", ylabel="recall", ylim=(0.96, 1.002))
     left.set_title(f"Hebbian matrix, N = {load} d², rounded")
     series = {f"enough for 99 %, N = {load} d²": (found, "sufficient") for load, found in by_load.items()}

@@ -8,9 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records import Record
-from engram.show.curves import describe, headline, seed_curves
+from engram.show.curves import seed_curves
 from engram.show.panels import finished, panels, seed_dots
 from engram.show.style import CYCLE, MUTED, house_style
+from engram.show.subtitles import describe, headline
 
 RIGHT, NOISE = CYCLE[0], CYCLE[1]
 Gains = Mapping[str, Sequence[float]]  # by matrix, at every share

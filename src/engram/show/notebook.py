@@ -12,13 +12,13 @@ from engram.memory.stored import Stored
 from engram.models import Trace
 from engram.records import Record
 from engram.records.faces import face_of
-from engram.show.curves import headline
 from engram.show.gallery import gallery
 from engram.show.html import table
 from engram.show.memories import draw_map
 from engram.show.panels import SHADES, panels
 from engram.show.save import image_bytes
 from engram.show.style import house_style
+from engram.show.subtitles import headline
 from engram.show.tables import number, span
 
 MOST_HEADS, LONGEST = 8, 64  # of a forward pass that are drawn: heads, positions

@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from scipy.special import stdtrit
 
 from engram.records.thinning import thinned
-from engram.show.style import INK
+from engram.show.style import INK, SMALLEST
 
 SHADES = "cividis"  # even for colour-blind readers
 BySize = Mapping[Any, Sequence[float]]  # values over seeds, by a size
 MARKS = "os^Dv"
 NEAR = 0.12  # in logarithms: 121 and 128
+FEW_TOKENS = 48  # have room for their marks in one row
+INTERVAL = "interval"  # the gid of what shows a 95 % interval: the line above a figure says so
 
 
 def panels(width: float, height: float, rows: int = 1, columns: int = 1, **layout: Any) -> Any:
@@ -37,9 +41,11 @@ def log_sizes(ax: Axes, sizes: Iterable[float]) -> None:
     shown = _apart(sizes)
     shown = shown if len(shown) < 8 else shown[::2]
     ax.set_xscale("log")
+    ax.grid(axis="x")
+    if len(shown) < 2:
+        return  # the style numbers the axis
     ax.set_xticks(shown, [f"{size:g}" for size in shown])
     ax.set_xticks([], minor=True)
-    ax.grid(axis="x")
 
 
 def _apart(sizes: Iterable[float]) -> list[float]:
@@ -49,6 +55,17 @@ def _apart(sizes: Iterable[float]) -> list[float]:
         if not found or abs(log(size / found[-1])) > NEAR:
             found.append(size)
     return found
+
+
+def token_ticks(axis: Axis, marks: Sequence[str], every: int = 1) -> None:
+    """A legible mark for each token (or every n-th): neighbours stand in two rows, so that they do not touch."""
+    shown = [*range(0, len(marks), every)]
+    rows = [(shown, False)] if every > 1 or len(shown) < FEW_TOKENS else [(shown[::2], False), (shown[1::2], True)]
+    for places, minor in rows:
+        axis.set_ticks(places, [marks[place] for place in places], minor=minor, fontsize=SMALLEST)
+    axis.set_tick_params(which="both", length=0)
+    axis.set_tick_params(which="major", pad=1.5)
+    axis.set_tick_params(which="minor", pad=8)
 
 
 def listed(ax: Axes) -> None:
@@ -66,17 +83,41 @@ def dots(ax: Axes, points: BySize | Sequence[tuple[float, float]], i: int, label
 
 
 def dots_and_mean(ax: Axes, by_size: BySize, i: int, label: str | None = None) -> None:
-    """One dot a seed, and a line through the geometric means."""
+    """One dot a seed, and a line through the geometric means with their intervals."""
     dots(ax, by_size, i)
-    ax.plot(list(by_size), [np.exp(np.mean(np.log(d))) for d in by_size.values()], color=f"C{i}", lw=1.3, label=label)
+    sizes = [size for size, values in by_size.items() if len(values)]
+    logs = [np.log(by_size[size]) for size in sizes]
+    means, ends = [np.exp(np.mean(one)) for one in logs], [np.exp(_ends(one)) for one in logs]
+    ax.plot(sizes, means, color=f"C{i}", lw=1.3, label=label)
+    bars(ax, sizes, ends, f"C{i}")
 
 
 def seed_dots(ax: Axes, by_size: BySize, colour: str, label: str) -> None:
-    """One dot a seed, and a line through their means."""
+    """One dot a seed, and a line through their means with their intervals."""
     sizes = sorted(by_size)
     for size in sizes:
         ax.plot([size] * len(by_size[size]), by_size[size], "o", color=colour, ms=3.5, alpha=0.4)
     ax.plot(sizes, [np.mean(by_size[size]) for size in sizes], color=colour, lw=1.6, label=label)
+    bars(ax, sizes, [_ends(by_size[size]) for size in sizes], colour)
+
+
+def bars(ax: Axes, places: Any, ends: Sequence[Any], colour: str, across: bool = False) -> None:
+    """The interval at each place, upright, or across where values lie on the x axis."""
+    draw = ax.hlines if across else ax.vlines
+    draw(places, *zip(*ends, strict=True), color=colour, lw=1.8, alpha=0.8, gid=INTERVAL)
+
+
+def mean_interval(values: Any, axis: int = 0) -> tuple[Any, Any]:
+    """Both ends of the 95 % interval of the mean over seeds, by Student's t; of a single seed the mean itself."""
+    values = np.asarray(values, dtype=float)
+    n, mean = values.shape[axis], values.mean(axis=axis)
+    spread = values.std(axis=axis, ddof=1) if n > 1 else np.zeros_like(mean)
+    half = stdtrit(max(n - 1, 1), 0.975) * spread / np.sqrt(n)
+    return mean - half, mean + half
+
+
+def _ends(values: Any) -> Any:
+    return np.array(mean_interval(values))
 
 
 def lines(ax: Axes, curves: Iterable[tuple[Any, Any]], label: str, **look: Any) -> None:
@@ -88,14 +129,31 @@ def lines(ax: Axes, curves: Iterable[tuple[Any, Any]], label: str, **look: Any) 
 def lines_and_mean(
     ax: Axes, curves: Sequence[tuple[Any, Any]], colour: str, label: str, ls: str = "-", **mean: Any
 ) -> None:
-    """Each seed as a faint line and their mean, where all were measured, as a strong one."""
+    """Each seed as a faint line; their mean, where all were measured, as a strong one with its interval."""
     for curve in curves if len(curves) > 1 else []:
-        _plot_thinned(ax, *curve, color=colour, lw=0.7, alpha=0.3, ls=ls)
-    shared, values = curves[0]
+        _plot_thinned(ax, *curve, color=colour, lw=0.6, alpha=0.25, ls=ls)
+    mean_and_interval(ax, curves, colour, label, ls, **mean)
+
+
+def mean_and_interval(
+    ax: Axes, curves: Sequence[tuple[Any, Any]], colour: str, label: str, ls: str = "-", **mean: Any
+) -> None:
+    """The mean of all seeds, where all were measured, in the band of its interval."""
+    shared = reduce(np.intersect1d, [np.asarray(x) for x, _ in curves])
+    values = np.array([np.asarray(y)[np.isin(x, shared)] for x, y in curves], dtype=float)
     if len(curves) > 1:
-        shared = reduce(np.intersect1d, [x for x, _ in curves])
-        values = np.mean([np.asarray(y)[np.isin(x, shared)] for x, y in curves], axis=0)
-    _plot_thinned(ax, shared, values, color=colour, lw=1.8, label=label, ls=ls, **mean)
+        low, high = mean_interval(values)
+        shown = thinned(shared, values.mean(axis=0))
+        ax.fill_between(shared[shown], low[shown], high[shown], color=colour, alpha=0.18, lw=0, gid=INTERVAL)
+    _plot_thinned(ax, shared, values.mean(axis=0), color=colour, lw=1.8, label=label, ls=ls, **mean)
+
+
+def averaged(curve: tuple[Any, Any], stretches: int = 125) -> tuple[Any, Any]:
+    """A curve of many noisy steps as its means over equal stretches; of few steps as it is."""
+    steps, values = map(np.asarray, curve)
+    each = max(1, len(steps) // stretches)
+    whole = len(steps) // each * each
+    return tuple(part[:whole].reshape(-1, each).mean(axis=1) for part in (steps, values))  # type: ignore[return-value]
 
 
 def _plot_thinned(ax: Axes, steps: Any, values: Any, **look: Any) -> None:

@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 from engram.claims.prediction import limit
 from engram.probes.columns import axis, column
-from engram.show.curves import headline
 from engram.show.literal import literal
 from engram.show.panels import panels
 from engram.show.style import COLOURS, INK, MUTED, house_style
+from engram.show.subtitles import headline
 
 SLATE = "#56718a"  # for what is no memory
 Beside = tuple[np.ndarray, np.ndarray]  # our runs, one row each, and the published one

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.show.curves import headline
 from engram.show.hop_looks import draw_looks
 from engram.show.style import INK, REFERENCE, house_style
+from engram.show.subtitles import headline
 
 Errors = Mapping[tuple[int, bool], np.ndarray]  # by depth, and whether dropout is on: seeds × k
 Published = Mapping[int, Mapping[int, float]]
@@ -19,7 +19,7 @@ Looks = Mapping[tuple[int, int], np.ndarray]  # alignment of each head, by layer
 def hops_and_looks(errors: Errors, published: Published, maps: Mapping[int, Looks], about: str) -> Figure:
     """Errors of each depth, and a map of heads and find^j for each."""
     heights = [sum(len(heads) for (_, j), heads in looks.items() if j == 1) for looks in maps.values()]
-    fig = Figure(figsize=(11.5, 5))
+    fig = Figure(figsize=(12.4, 6))
     left, right = fig.add_gridspec(1, 2, width_ratios=(1.25, 1))
     ax = fig.add_subplot(left)
     for i, L in enumerate(published):
@@ -29,7 +29,8 @@ def hops_and_looks(errors: Errors, published: Published, maps: Mapping[int, Look
     rows = right.subgridspec(len(maps), 1, height_ratios=heights)
     for i, (L, looks) in enumerate(maps.items()):
         _draw_map(fig.add_subplot(rows[i]), looks, L, is_last=i == len(maps) - 1)
-    return headline(fig, about)
+    words = "L2H3 is layer 2, head 3; framed: where pointer doubling would look; shaded: range of the seeds"
+    return headline(fig, f"{about}. {words}")
 
 
 def _draw_errors(ax: Axes, errors: Errors, published: Mapping[int, float], L: int, colour: str) -> None:

@@ -109,7 +109,8 @@ def denoising_panels(
             _errors(top, runs[case, kind], f"C{i}", kind)
             _scales(bottom, runs[case, kind], f"C{i}", kind)
         bayes = runs[case, "softmax"][0].rows[0]["loss.bayes"]
-        top.axhline(bayes, **THEORY, label=f"Bayes, same prompts ({bayes:.4f})")
+        top.axhline(bayes, **THEORY, label="Bayes, same prompts")
+        top.text(1, bayes, f"{bayes:.4f}", transform=top.get_yaxis_transform(), ha="right", va="top", fontsize=8)
         if case == "subspace":
             top.axhline(floor, **REFERENCE, label=f"Bayes, mean over prompts ({floor:.4f})")
         for level in published.get(case, ()):
@@ -117,11 +118,14 @@ def denoising_panels(
         bottom.plot([], [], **REFERENCE, label="published α, β of softmax")
         top.set(title=f"Case {column + 1}: {case}", ylim=(0.9 * bayes, 2.4 * bayes))
         bottom.set(xlabel="epoch", ylim=(-0.1, None))
-    for ax, place in zip(axes[0, 1:], ("best", "lower left"), strict=True):  # the first panel names the other lines
-        ax.legend(*(part[-1:] for part in ax.get_legend_handles_labels()), loc=place)
-    axes[0, 0].set_ylabel("squared error per coordinate")
-    axes[1, 0].set_ylabel("learned scale")
-    return finished(axes[0, 0], axes[1, 1])
+    for above, below in axes.T:
+        above.set_ylabel("squared error per coordinate")
+        below.set_ylabel("learned scale")
+    fig = axes[0, 0].figure
+    for ax, side in ((axes[0, 0], "lower left"), (axes[1, 1], "lower right")):  # curves cross the panels
+        handles, labels = ax.get_legend_handles_labels()
+        fig.legend(handles, labels, loc=f"outside {side}", ncols=2)
+    return fig
 
 
 def _errors(ax: Axes, records: Sequence[Record], colour: str, kind: str) -> None:

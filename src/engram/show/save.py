@@ -1,8 +1,10 @@
-"""A figure as files: PNG to look at, SVG and PDF for papers, JSON with the numbers that were drawn."""
+"""A figure as files: PNG to look at, SVG and PDF for papers, JSON and CSV with the numbers that were drawn."""
 
+import csv
 import io
 import json
 import warnings
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,16 +29,18 @@ SMALLER = [(dpi, quality) for dpi in (120, 100, 85, 70) for quality in (88, 75, 
 
 
 def figure_paths(folder: Path, name: str) -> list[Path]:
-    return [folder / f"{name}.{kind}" for kind in (*FORMATS, "json")]
+    return [folder / f"{name}.{kind}" for kind in (*FORMATS, "csv", "json")]
 
 
 def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes name.png, .svg, .pdf and .json into the folder."""
-    paths = figure_paths(folder, name)
+    """Writes name.png, .svg, .pdf, .csv and .json into the folder."""
+    *images, table, numbers = paths = figure_paths(folder, name)
+    drawn = drawn_data(figure)
     with writing_to(folder):
-        for path in paths[:-1]:
+        for path in images:
             replace(path, image_bytes(figure, path.suffix[1:]))
-        replace(paths[-1], json.dumps(drawn_data(figure)).encode())
+        replace(table, as_csv(drawn).encode())
+        replace(numbers, json.dumps(drawn).encode())
     return paths
 
 
@@ -66,6 +70,48 @@ def drawn_data(figure: Figure) -> dict[str, Any]:
     """Exactly what the figure shows, panel by panel: lines with their points, images with cells, boxes, shapes."""
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     return {"panels": [_panel(ax) for ax in panels if ax.lines or ax.images or ax.patches or ax.collections]}
+
+
+COLUMNS: tuple[str, ...] = (
+    "panel",
+    "title",
+    "x_label",
+    "y_label",
+    "kind",
+    "series",
+    "label",
+    "part",
+    "x",
+    "y",
+    "width",
+    "height",
+    "value",
+)
+
+
+def as_csv(drawn: dict[str, Any]) -> str:
+    """The same numbers as one long table: a row for each point of a line or shape, cell of an image, and box."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    table.writeheader()
+    for i, panel in enumerate(drawn["panels"], 1):
+        about = {"panel": i, "title": panel["title"], "x_label": panel["x"], "y_label": panel["y"]}
+        table.writerows(about | row for row in _rows(panel))
+    return text.getvalue()
+
+
+def _rows(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for i, line in enumerate(panel["lines"], 1):
+        named = {"kind": "line", "series": i, "label": line["label"]}
+        yield from (named | {"x": x, "y": y} for x, y in zip(line["x"], line["y"], strict=True))
+    for i, image in enumerate(panel["images"], 1):
+        cells = ((x, y, value) for y, row in enumerate(image) for x, value in enumerate(row))
+        yield from ({"kind": "image", "series": i, "x": x, "y": y, "value": value} for x, y, value in cells)
+    for i, box in enumerate(panel["boxes"], 1):
+        yield {"kind": "box", "series": i} | dict(zip(("x", "y", "width", "height"), box, strict=True))
+    for i, shape in enumerate(panel["shapes"], 1):
+        points = ((part, x, y) for part, path in enumerate(shape, 1) for x, y in path)
+        yield from ({"kind": "shape", "series": i, "part": part, "x": x, "y": y} for part, x, y in points)
 
 
 def _panel(ax: Axes) -> dict[str, Any]:

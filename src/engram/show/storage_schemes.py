@@ -61,7 +61,7 @@ def errors_and_curves(series: Mapping[str, BySize], curves: Mapping[str, Mapping
     right.axhspan(0.95, 1.05, color=MUTED, alpha=0.15, lw=0)
     right.axhline(1, **THEORY)
     left.set(yscale="log", xlabel="width d", ylabel="error", title="Storage schemes, α = 2")
-    right.set(xlabel="width d", ylabel="measured / curve", title="Mean over seeds (grey: ± 5 %)")
+    right.set(xlabel="width d", ylabel="measured / curve", title="Mean over seeds (dashed: the curve, grey: ± 5 %)")
     for ax in (left, right):
         log_sizes(ax, next(iter(curves.values())))
     return finished(left, right)

@@ -1,12 +1,19 @@
-"""One look for all figures: colours that colour-blind readers can tell apart (Okabe–Ito), legible letters."""
+"""One look for all figures: colours that colour-blind readers can tell apart (Okabe–Ito), legible letters and axes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import wraps
+from math import floor, log10
+from typing import Any, ParamSpec
 
 from cycler import cycler
 from matplotlib import rc_context
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+P = ParamSpec("P")
+SMALLEST = 7  # points: nothing in a figure has smaller letters
 INK, MUTED = "#1b1f24", "#6e7781"
 COLOURS = {
     "accuracy": INK,
@@ -42,11 +49,64 @@ RC: dict[Any, Any] = {
     "figure.constrained_layout.use": True,
     "savefig.dpi": 160,
     "svg.hashsalt": "engram",
-    "svg.fonttype": "none",
+    "svg.fonttype": "none",  # text stays text, which can be searched and edited
+    "pdf.fonttype": 42,  # TrueType: publishers refuse matplotlib's default, type 3
+    "ps.fonttype": 42,
 }
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
-    with rc_context(RC):
-        yield
+class house_style(AbstractContextManager[None]):  # noqa: N801  # `with house_style():`, and `@house_style()`
+    """The style while something is drawn; a function under it returns a figure whose axes can be read."""
+
+    def __enter__(self) -> None:
+        self._settings = rc_context(RC)
+        self._settings.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._settings.__exit__(*error)
+
+    def __call__(self, draw: Callable[P, Figure]) -> Callable[P, Figure]:
+        @wraps(draw)
+        def drawn(*given: P.args, **named: P.kwargs) -> Figure:
+            with house_style():
+                figure = draw(*given, **named)
+                readable_axes(figure)
+                return figure
+
+        return drawn
+
+
+def readable_axes(figure: Figure) -> None:
+    """Logarithmic axes have at least two numbers each, written out where they can be."""
+    for axis in (axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)):
+        if axis.get_scale() == "log" and not isinstance(axis.get_major_locator(), FixedLocator):
+            _number_log_axis(axis)
+
+
+def _number_log_axis(axis: Axis) -> None:
+    """Powers of ten over many decades; over few, 1, 2 and 5 of each; within a factor of three, even steps."""
+    low, high = sorted(axis.get_view_interval())
+    decades = log10(high / low) if low > 0 else 9
+    if decades > MANY_DECADES or getattr(axis.get_transform(), "base", 10) != 10:
+        return
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if decades > FEW_DECADES else MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: written_out(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+MANY_DECADES, FEW_DECADES = 2.6, 0.8
+
+
+def written_out(value: float) -> str:
+    """As a person writes it.
+
+    >>> [written_out(value) for value in (0.005, 20, 2000, 50_000, 2e7)]
+    ['0.005', '20', '2,000', '50,000', '2·10⁷']
+    """
+    if 1e-4 <= abs(value) < 1e6 or value == 0:
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    power = floor(log10(abs(value)))
+    return f"{value / 10**power:.3g}·10{str(power).translate(RAISED)}"
+
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

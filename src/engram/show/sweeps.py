@@ -7,9 +7,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.show.curves import headline
 from engram.show.panels import log_sizes, panels
 from engram.show.style import CYCLE, house_style
+from engram.show.subtitles import headline
 from engram.specs.encode import TAGS
 
 Row = Mapping[str, Any]  # as a sweep's --json says it

@@ -14,10 +14,11 @@ from matplotlib.ticker import MaxNLocator
 from engram.probes.edges import Edges, previous_edges, successor_edges
 from engram.records import Record
 from engram.show.birth import Runs, draw_accuracy, draw_recalls, of_all
-from engram.show.curves import describe, headline, seed_curves
+from engram.show.curves import seed_curves
 from engram.show.literal import literal
-from engram.show.panels import finished, panels
+from engram.show.panels import averaged, finished, mean_and_interval, panels, token_ticks
 from engram.show.style import CYCLE, MUTED, house_style
+from engram.show.subtitles import describe, headline
 from engram.tasks import Task
 from engram.tasks.batch import marks_of
 
@@ -40,7 +41,7 @@ def one_and_two_layers(runs: Runs, levels: dict[str, dict[str, float]]) -> Figur
     draw_accuracies(list(parts[0].subplots(1, len(levels))), runs, levels)
     for part, (kind, record) in zip(parts[1:], maps.items(), strict=True):
         draw_layers(part, record, f"{kind} triggers. ")
-    return headline(fig, f"{of_all(runs)}. {BOXES if maps else ''}")
+    return headline(fig, f"{of_all(runs)}. Curves are means over about 1/125 of the steps. {BOXES if maps else ''}")
 
 
 def draw_accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str, float]]) -> None:
@@ -48,12 +49,29 @@ def draw_accuracies(axes: Sequence[Axes], runs: Runs, levels: dict[str, dict[str
     for ax, kind in zip(axes, levels, strict=True):
         for layers, colour, words in ((2, CYCLE[0], "2 layers"), (1, CYCLE[1], "1 layer")):
             if (kind, layers) in runs:
-                seed_curves(ax, runs[kind, layers], "accuracy.in_context", colour, words)
+                curves = [averaged(record.curve("accuracy.in_context")) for record in runs[kind, layers]]
+                mean_and_interval(ax, curves, colour, words)
+                _mark_end(ax, runs[kind, layers][0], max(r[0].train.steps for r in _of_kind(runs, kind)), colour)
         for (name, words), style in zip(LEVELS.items(), ("--", "-.", ":"), strict=True):
             value = levels[kind][name]
             ax.axhline(value, color=MUTED, ls=style, lw=1, label=f"{words}: {value:.2f}")
         ax.set(title=f"{kind} triggers", xlabel="training step", ylabel="in-context accuracy", ylim=(0, 1.03))
         ax.legend(loc="lower right")
+
+
+def _of_kind(runs: Runs, kind: str) -> list[Sequence[Record]]:
+    return [records for label, records in runs.items() if label[0] == kind]
+
+
+def _mark_end(ax: Axes, record: Record, longest: int, colour: str) -> None:
+    """A curve that is shorter than its neighbour ends because its training does."""
+    steps, values = record.curve("accuracy.in_context")
+    if record.train.steps < longest:
+        ax.plot(steps[-1], np.mean(values[-20:]), "s", ms=6, color=colour)
+        note = f"trained for\n{record.train.steps} steps only"
+        ax.annotate(
+            note, (steps[-1], np.mean(values[-20:])), (8, 0), textcoords="offset points", va="center", fontsize=8
+        )
 
 
 @house_style()
@@ -108,9 +126,9 @@ def effect_bars(ax: Axes, effects: dict[str, list[list[float]]], title: str) -> 
 @house_style()
 def attention_maps(record: Record, step: int | None = None, length: int = 44) -> Figure:
     """Attention of both layers of one training, all heads together."""
-    fig = Figure(figsize=(12.4, 6.6))
+    fig = Figure(figsize=(12.4, 6.8))
     draw_layers(fig, record, "", step, length)
-    return headline(fig, BOXES)
+    return headline(fig, f"{BOXES}. {describe([record])}")
 
 
 def draw_layers(fig: FigureBase, record: Record, name: str, step: int | None = None, length: int = 36) -> None:
@@ -130,7 +148,7 @@ def draw_heads(fig: FigureBase, record: Record, titles: dict[tuple[int, int], st
     axes = fig.subplots(len(patterns), max(map(len, patterns)), squeeze=False)
     for i, h in titles:
         boxes = readable.previous if i == 1 else readable.successors
-        readable.draw(axes[i - 1][h - 1], patterns[i - 1][h - 1], boxes, titles[i, h], size=5)
+        readable.draw(axes[i - 1][h - 1], patterns[i - 1][h - 1], boxes, titles[i, h])
     fig.colorbar(axes[0][0].images[0], ax=axes, shrink=0.5, pad=0.01, label="attention")
 
 
@@ -152,14 +170,11 @@ class Readable:
         self.previous = {(t, s): RIGHT for t, s in _pairs(previous_edges(z))}
         self.successors = {(t, s): RIGHT if asked[t] else OTHER for t, s in _pairs(successor_edges(z))}
 
-    def draw(
-        self, ax: Axes, pattern: Float[np.ndarray, "T k"], boxes: dict[Edge, str], title: str, size: float = 7.5
-    ) -> AxesImage:
+    def draw(self, ax: Axes, pattern: Float[np.ndarray, "T k"], boxes: dict[Edge, str], title: str) -> AxesImage:
         for (t, s), colour in boxes.items():
             ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec=colour, lw=0.8, alpha=0.9))
-        ax.set_xticks(range(len(self.marks)), self.marks, fontsize=size)
-        ax.set_yticks(range(len(self.marks)), self.marks, fontsize=size)
-        ax.tick_params(length=0)
+        for axis in (ax.xaxis, ax.yaxis):
+            token_ticks(axis, self.marks)
         ax.grid(visible=False)
         ax.set(title=title, xlabel="attends to", ylabel="current token")
         seen = np.tri(len(pattern), dtype=bool)

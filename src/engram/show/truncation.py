@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.probes.truncation import Map, percent
-from engram.show.curves import headline
 from engram.show.literal import literal
 from engram.show.panels import SHADES, panels
 from engram.show.style import INK, house_style
+from engram.show.subtitles import headline
 
 TITLES = {
     "accuracy": "accuracy",
@@ -41,7 +41,7 @@ def draw_metric(ax: Axes, found: Map, metric: str) -> None:
     image = ax.imshow(values, aspect="auto", cmap=SHADES, vmin=low, vmax=high)
     for (i, j), value in np.ndenumerate(values):
         dark = value < low + 0.6 * (high - low)
-        ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color="w" if dark else INK)
+        ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7, color="w" if dark else INK)
     ax.set_xticks(range(len(found.shares)), [percent(share) for share in found.shares], fontsize=8)
     ax.set_yticks(range(len(found.matrices)), [*map(literal, found.matrices)], fontsize=8)
     ax.tick_params(length=0)

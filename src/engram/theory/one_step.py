@@ -8,9 +8,12 @@ On the bigram task it gives an estimate of W_O2 (Fig. 9) from averages of the co
 x is linear in the relative frequencies of the tokens z_1 … z_t, so their averages are taken once, without embeddings.
 """
 
+from math import exp, sqrt
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from scipy.special import ndtri
 from torch import Tensor
 
 from engram.embeddings import Law, directions
@@ -78,6 +81,26 @@ def noisy(draws: int, seed: int, N: int = 64, T: int = 32, d: int = 512) -> Rows
     errors = {"error.scores": float(exact.abs().max()), "error.W1": float((W1 - filtered_step(E, U)).abs().max())}
     for t in range(T):
         yield errors | _position(scores[:, t] * N / ETA)
+
+
+def overlap_spreads(N: int, d: int) -> tuple[float, float]:
+    """Standard deviations of a right and of a wrong score after the noisy step, random embeddings, in units of η/N.
+
+    A right score is ‖u‖²‖e‖² + ‖u‖² e·p + …: 2/d for each norm and 1/d for the overlap with p_t. A wrong one has three
+    overlaps of variance 1/d: of the outputs, of the inputs, and with p_t. Both have those with all other pairs, 2N/d².
+    """
+    others = 2 * N / d**2
+    return sqrt(5 / d + others), sqrt(3 / d + others)
+
+
+def extreme_scores(N: int, d: int) -> tuple[float, float]:
+    """Where the least of N right scores and the largest of N(N−1) wrong ones lie, were all independent.
+
+    Wrong scores are taken as normal, right ones as the exponential of a normal number: products of norms are skewed.
+    """
+    (right, wrong), blom = overlap_spreads(N, d), 0.375  # Blom's rule for the mean of an extreme
+    least, most = (float(ndtri((n - blom) / (n + 1 - 2 * blom))) for n in (N, N * (N - 1)))
+    return exp(-right * least) - 1 / N, -1 / N + wrong * most
 
 
 def _position(scores: Float[Tensor, "N N"]) -> dict[str, float]:

@@ -46,5 +46,10 @@ def figure(runs: Runs) -> Figure:
     from engram.show.curves import levels_by_size
 
     text = runs["text"][0].rows[0]
-    series = {name: {K: [r.rows[0][name] for r in runs[K]] for K in TRIGGERS} for name in ("floor", "sampled")}
-    return levels_by_size(series, {"bigram entropy of the text": text["entropy.bigram"]}, "triggers K", "nats")
+    names = {"floor": "floor, from the expected visits of each token", "sampled": "the same loss on sampled sequences"}
+    series = {words: {K: [r.rows[0][name] for r in runs[K]] for K in TRIGGERS} for name, words in names.items()}
+    level, title = (
+        {"bigram entropy of the text": text["entropy.bigram"]},
+        "The least global loss of any model",
+    )
+    return levels_by_size(series, level, "triggers K", "loss at global positions (nats)", title)

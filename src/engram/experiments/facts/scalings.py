@@ -56,4 +56,4 @@ def figure(runs: Runs) -> Figure:
 
     grown = {scaling: [same for (own, _), same in runs.items() if own == scaling] for scaling, _ in runs}
     named = {NAMES[scaling]: by_parameters(models) for scaling, models in grown.items()}
-    return facts_by_parameters(named, PUBLISHED, "α = β = 1")
+    return facts_by_parameters(named, PUBLISHED, "Which facts: all pairs, or half of them")

@@ -8,7 +8,7 @@ layer must say about n/2 bits at one position (engram.theory.hops.one_layer_widt
     engram run hops.one-layer --seeds 5
 """
 
-from math import log2
+from math import inf, log2
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
 from engram.learning import Adam, Plan
@@ -86,5 +86,14 @@ def figure(runs: Runs) -> Figure:
     from engram.show.hop_training import needed
 
     lengths, names = LENGTHS[runs.scale], {1: "one layer", 2: "two layers"}
-    found = {names[depth]: {n: widths(runs, depth, n) for n in lengths} for depth in DEPTHS}
-    return needed(found, "length n", "width needed", f"hop_1 with accuracy above {SUFFICES}")
+    most = WIDTHS[runs.scale][-1]
+    found = {
+        names[depth]: {n: [width if width <= most else inf for width in widths(runs, depth, n)] for n in lengths}
+        for depth in DEPTHS
+    }
+    return needed(
+        found,
+        "length n",
+        f"smallest width with accuracy above {SUFFICES}",
+        f"hop_1 (“never”: not with width {most} either)",
+    )

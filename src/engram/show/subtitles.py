@@ -1,0 +1,86 @@
+"""What was run, in words: the line above a figure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from textwrap import wrap
+
+from matplotlib.figure import Figure
+
+from engram.claims.experiment import Runs
+from engram.claims.ranges import tested_range
+from engram.records import Record
+from engram.show.literal import literal
+from engram.show.panels import INTERVAL
+from engram.show.style import MUTED, house_style, written_out
+from engram.specs import Train
+
+KINDS = {"Train": "training", "Search": "search for a capacity", "Check": "measurement"}
+PLURALS = {"search for a capacity": "searches for a capacity"}
+UNBROKEN = "\u00a0"  # a space at which no line ends
+INTERVALS = f"Bands and bars around means: 95{UNBROKEN}% intervals over seeds."
+LETTERS = 14  # that fit into an inch
+
+
+def headline(fig: Figure, text: str) -> Figure:
+    """The figure with a line above it, or as many as its width requires; it says what bands and bars are."""
+    drawn = [part for ax in fig.axes for part in (*ax.collections, *ax.lines)]
+    if any(part.get_gid() == INTERVAL for part in drawn):
+        text = f"{text.rstrip('. ')}. {INTERVALS}"
+    lines = wrap(text, int(LETTERS * fig.get_figwidth()))
+    with house_style():
+        fig.suptitle("\n".join(map(literal, lines)), fontsize=9, color=MUTED, x=0.01, ha="left")
+    return fig
+
+
+def subtitled(fig: Figure, runs: Runs) -> Figure:
+    """A figure that does not yet say what was run says it."""
+    return fig if fig.get_suptitle() else headline(fig, in_words(runs))
+
+
+def in_words(runs: Runs) -> str:
+    """How many runs of which kind with how many seeds, and their sizes.
+
+    “35 measurements, 5 seeds, quick scale: d = 16 to 64, N = 5 to 400”
+    """
+    counts = Counter(KINDS[record.kind] for record in runs.records)
+    said = " and ".join(f"{n} {name if n == 1 else PLURALS.get(name, f'{name}s')}" for name, n in counts.items())
+    sizes = sizes_in_words(runs.records)
+    seeds = runs.seeds or sorted({record.spec.seed for record in runs.records})
+    return f"{said}, {seeds_in_words(seeds)}, {runs.scale} scale{f': {sizes}' if sizes else ''}"
+
+
+def seeds_in_words(seeds: Sequence[int]) -> str:
+    return f"{len(seeds)} seeds" if len(seeds) != 1 else f"seed {seeds[0]}"
+
+
+def sizes_in_words(records: Sequence[Record]) -> str:
+    """Of a Search without the sizes that it tried, which are its result."""
+    found = tested_range(record.spec for record in records)
+    sizes = {name: span for name, _, span in (size.partition(" ") for size in found.split(", ") if size)}
+    if any(record.kind == "Search" for record in records):
+        sizes.pop("n", None)
+    spans = {name: " to ".join(written_out(float(end)) for end in span.split(" … ")) for name, span in sizes.items()}
+    return ", ".join(f"{name} = {span}".replace(" ", UNBROKEN) for name, span in spans.items())
+
+
+def describe(records: Sequence[Record]) -> str:
+    """What all these trainings share, and how many seeds there are."""
+    seeds = sorted({int(record.spec_json.get("seed", 0)) for record in records})
+    return ", ".join([*shared(records), seeds_in_words(seeds)])
+
+
+def shared(records: Sequence[Record]) -> list[str]:
+    """Only what is the same in all of them, in words: "K = 5 triggers", "batches of 128", "SGD with rate 0.2", …"""
+    first, *others = [_sizes(record.train) if record.may_run else [] for record in records]
+    return [size for size in first if all(size in of_other for of_other in others)]
+
+
+WORDS = {"K": "K = {} triggers", "T": "T = {} tokens", "d": "width d = {}"}
+
+
+def _sizes(spec: Train) -> list[str]:
+    parts, optimiser = (spec.task, spec.model), spec.plan.optimiser
+    found = {name: getattr(part, name) for part in parts for name in WORDS if hasattr(part, name)}
+    sizes = [WORDS[name].format(size) for name, size in found.items()]
+    rate = f"{type(optimiser).__name__} with rate {optimiser.lr:g}"
+    return [*sizes, f"batches of {spec.plan.batch}", rate, f"{spec.steps:,} steps"]

@@ -1,0 +1,88 @@
+"""What a reader must find in every figure; `faults` names what is missing."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from engram.show.style import SMALLEST
+
+NUMBER = re.compile(r"[−\d.,·⁰¹²³⁴-⁹⁻-]+|\$.*\$")
+
+
+def faults(figure: Figure) -> list[str]:
+    """In words, panel by panel; empty where the figure is as all should be."""
+    return [*_of_all(figure), *(f"{name_of(ax)}: {fault}" for ax in panels(figure) for fault in _of_panel(ax))]
+
+
+def panels(figure: Figure) -> list[Axes]:
+    """Those in which something is drawn."""
+    drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    return [ax for ax in drawn if ax.lines or ax.images or ax.patches or ax.collections]
+
+
+def name_of(ax: Axes) -> str:
+    return ax.get_title(loc="left") or ax.get_ylabel() or "a panel"
+
+
+def _of_all(figure: Figure) -> Iterator[str]:
+    if "seed" not in figure.get_suptitle():
+        yield f"the subtitle {figure.get_suptitle()!r} does not say which seeds were run"
+    small = {text.get_text() for text in shown_texts(figure) if float(text.get_fontsize()) < SMALLEST}
+    if small:
+        yield f"letters below {SMALLEST} points: {sorted(small)[:5]}"
+
+
+def shown_texts(figure: Figure) -> list[Text]:
+    for ax in figure.axes:
+        _ = ax.get_xticklabels(), ax.get_yticklabels()  # made on demand
+    return [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+
+
+def _of_panel(ax: Axes) -> Iterator[str]:
+    for axis, near in ((ax.xaxis, ax.get_shared_x_axes()), (ax.yaxis, ax.get_shared_y_axes())):
+        shown = [text.get_text() for text in axis.get_ticklabels() if text.get_text()]
+        words = not any(NUMBER.fullmatch(text) for text in shown)
+        twins = [getattr(other, f"{axis.axis_name}axis") for other in near.get_siblings(ax)]
+        if not words and not any(twin.get_label_text() for twin in twins):
+            yield f"its {axis.axis_name} axis has no label"
+        if not words and _values(ax, axis) > 1 and _inside(axis) < 2:
+            yield f"its {axis.axis_name} axis has fewer than two numbers"
+    yield from _unnamed(ax)
+
+
+def _inside(axis: Axis) -> int:
+    """Numbered ticks within the limits."""
+    low, high = sorted(axis.get_view_interval())
+    labels = [text.get_text() for text in axis.get_ticklabels()]
+    return sum(low <= at <= high and bool(label) for at, label in zip(axis.get_ticklocs(), labels, strict=True))
+
+
+def _values(ax: Axes, axis: Axis) -> int:
+    """How many different places the lines of a panel have on an axis, however near to each other."""
+    data = [line.get_xdata() if axis is ax.xaxis else line.get_ydata() for line in ax.lines if not _level(line)]
+    low, high = sorted(axis.get_view_interval())
+    found = {float(value) for one in data for value in np.asarray(one) if low <= float(value) <= high}
+    return len(found) if found and max(found) > 1.05 * min(found) else 0
+
+
+def _level(line: Line2D) -> bool:
+    """A line across the whole panel: a theory, chance, a tolerance."""
+    return line.axes is not None and line.get_transform() != line.axes.transData
+
+
+def _unnamed(ax: Axes) -> Iterator[str]:
+    """Dashed and dotted levels are named in a legend, by a text beside them, or in a title."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    named = {line.get_linestyle() for line in ax.lines if not str(line.get_label()).startswith("_")}
+    said = " ".join([ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel(), figure.get_suptitle()])
+    for style, word in (("--", "dashed"), (":", "dotted")):
+        levels = [line for line in ax.lines if _level(line) and line.get_linestyle() == style]
+        if levels and style not in named and not ax.texts and word not in said:
+            yield f"a {word} level is not named"

@@ -11,7 +11,7 @@ from engram.records import Record
 from engram.show.curves import seed_curves
 from engram.show.hop_looks import draw_looks
 from engram.show.panels import MARKS, BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
-from engram.show.style import CYCLE, INK, MUTED, REFERENCE, house_style
+from engram.show.style import CYCLE, INK, MUTED, REFERENCE, THEORY, house_style
 from engram.show.subtitles import describe, headline
 
 Runs = Mapping[str, Sequence[Record]]
@@ -78,8 +78,10 @@ def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int,
 
 
 @house_style()
-def needed(by_name: Mapping[str, BySize], xlabel: str, ylabel: str, title: str) -> Figure:
-    """What is needed against a size, both logarithmic: one dot a seed, a line through the geometric means.
+def needed(
+    by_name: Mapping[str, BySize], xlabel: str, ylabel: str, title: str, theory: tuple[str, Mapping[int, float]]
+) -> Figure:
+    """What is needed against a size, both logarithmic: one dot a seed, a line through the geometric means, and theory.
 
     Infinite values, and missing ones, are seeds that never got there: they stand at the upper edge, with their number.
     """
@@ -93,6 +95,8 @@ def needed(by_name: Mapping[str, BySize], xlabel: str, ylabel: str, title: str) 
             dots_and_mean(ax, side_by_side, i)
         for size, values in by_size.items():
             _never(ax, size * 1.03 ** (2 * i - len(by_name) + 1), len(values) - len(found[size]), len(values), i)
+    label, law = theory
+    ax.plot(list(law), list(law.values()), **THEORY, label=label)
     ax.set(yscale="log", xlabel=xlabel, ylabel=ylabel, title=title)
     ax.margins(x=0.1, y=0.3)  # room for what is written at the upper edge
     log_sizes(ax, sizes)

@@ -108,8 +108,10 @@ def figure(runs: Runs) -> Figure:
     length, most = TASK[runs.scale]
     found = {depth: {k: errors(records, k) for k in range(1, most + 1)} for depth, records in runs.items()}
     looks = {depth: looks_by_layer(records, min(most, 8)) for depth, records in runs.items()}
+    found_seeds = {record.spec.seed for record in runs.records}
     about = (
-        f"hop_k of strings of {length} letters, {STEPS[runs.scale][0]} steps of AdamW without dropout. Framed: "
+        f"hop_k of strings of {length} letters, {STEPS[runs.scale][0]:,} steps of AdamW without dropout, "
+        f"{len(found_seeds)} seed{'s' * (len(found_seeds) > 1)}. Framed: "
         "find^(2^(i−2)), at which layer i looks where pointers are doubled."
     )
     return errors_and_looks(found, PUBLISHED if runs.scale == "paper" else {}, looks, about)

@@ -15,6 +15,7 @@ from engram.learning import Adam, Plan
 from engram.models import Layer, Transformer
 from engram.specs import Train
 from engram.tasks import Hops
+from engram.theory.hops import one_layer_width
 
 TIMES = "quick 2 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = (
@@ -96,4 +97,5 @@ def figure(runs: Runs) -> Figure:
         "length n",
         f"smallest width with accuracy above {SUFFICES}",
         f"hop_1 (“never”: not with width {most} either)",
+        ("one layer cannot do with less, if its numbers have one bit", {n: one_layer_width(n, 1, 1) for n in lengths}),
     )

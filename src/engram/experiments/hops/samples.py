@@ -8,6 +8,9 @@ what is left of a stage when they are is not counted.
     engram run hops.samples --seeds 5
 """
 
+from math import isfinite
+from statistics import geometric_mean
+
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds
 from engram.claims.fits import by_seed, exponent
 from engram.claims.readings import reached
@@ -72,9 +75,13 @@ def figure(runs: Runs) -> Figure:
 
     ways = {"curriculum by layers": "layer by layer", "mixture": "mixture"}
     found = {name: {k: needed(runs[regime, k]) for k in FOLDS[runs.scale]} for name, regime in ways.items()}
+    least, *_ = folds = FOLDS[runs.scale]
+    first = [samples for samples in found["curriculum by layers"][least] if isfinite(samples)]
+    as_told = {k: k / least * geometric_mean(first) for k in folds} if first else {}
     return drawn(
         found,
         "permutations k",
         "samples until k hops are solved",
         "Samples against k (“never”: not solved in the steps given)",
+        ("proportional to k, as the talks say", as_told),
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from engram.api import edit_fact, keep_edit, learn_facts, load, recheck, see_fact
+from engram.api import load, recheck
+from engram.asking import edit_fact, keep_edit, learn_facts, see_fact
 from engram.errors import EngramError
 from engram.facts.ask import Asked
 from engram.models.factual import Factual, LinearHead, SoftmaxHead

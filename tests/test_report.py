@@ -13,6 +13,7 @@ from engram.errors import Interrupted
 from engram.experiments import find
 from engram.learning import SGD, Plan
 from engram.models import Layer, Transformer
+from engram.pages import write_report
 from engram.probes.columns import axis, column
 from engram.records import Record
 from engram.records.shelf import all_records
@@ -29,7 +30,7 @@ from engram.tasks import Bigram
 @pytest.mark.parametrize("width", [390, 1200])
 def test_report_opens_offline(home: Path, browser: Browser, scheme: str, width: int) -> None:
     result = api.run("birth.joint", scale="smoke", seeds=1)
-    path = api.write_report(home / "r.html", "A <b>title</b> & more", result.records, result.claims)
+    path = write_report(home / "r.html", "A <b>title</b> & more", result.records, result.claims)
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
     asked, problems = [], []
     page.on("request", lambda request: asked.append(request.url))

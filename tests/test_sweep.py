@@ -12,6 +12,7 @@ import pytest
 import engram
 from engram.cli.main import main
 from engram.errors import EngramError
+from engram.experiments import find
 from engram.learning import SGD
 from engram.records import Record
 from engram.records.shelf import all_records
@@ -145,3 +146,27 @@ def test_the_command_plans_runs_and_tells_the_same(home: Path, capsys: Any) -> N
 
 def test_python_has_it_too() -> None:
     assert engram.sweep is sweep
+
+
+OWN = """
+from engram import SGD, Bigram, Plan, Simplified, Train
+
+def specs(scale, seeds):
+    plan = Plan(optimiser=SGD(lr=0.1), steps=3, batch=2)
+    return {f"d={d}": [Train(task=Bigram(K=3, T=16), model=Simplified(d=d), plan=plan, seed=seed) for seed in seeds]
+            for d in (8, 16)}
+"""
+
+
+def test_a_file_with_labels_and_no_figure_gets_one_by_labels(home: Path) -> None:
+    """And curves of each label by itself: no mean is taken over different settings."""
+    Path("mine.py").write_text(OWN)
+    experiment = find("./mine.py")
+    for spec in experiment.specs("smoke", [0, 1]):
+        execute(spec, home)
+    result = engram.run("./mine.py", "smoke", 2)
+    drawn = [json.loads(path.read_text()) for path in result.figures if path.suffix == ".json"]
+    assert len(drawn) == 3
+    loss = drawn[0]["panels"][-1]
+    ends = [np.mean([record.last("loss") for record in result.records[i : i + 2]]) for i in (0, 2)]
+    assert any(line["y"] == pytest.approx(ends, abs=1e-3) for line in loss["lines"] if len(line["y"]) == 2)

@@ -8,24 +8,19 @@ from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, overload
-from zlib import crc32
 
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
+from engram.claims.summaries import choose_metrics, over_seeds
 from engram.engines import Engine, OnRow, Outcome
 from engram.engines.local import Local, choose_device, cores
 from engram.engines.purposes import NO_PURPOSES, Purposes, purposes_of, telling
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
-from engram.facts.ask import Asked, history
-from engram.facts.edit import FactEdit, edit
-from engram.facts.learn import spec_of_file
-from engram.probes.facts import Belief
-from engram.probes.truncation import Map, sorted_map
+from engram.pages import write_page
 from engram.records import Record
-from engram.records.about import Purpose
-from engram.records.files import home, replace, writing_to
-from engram.records.fork import fork, steered
+from engram.records.about import label_in_words
+from engram.records.files import home
 from engram.records.places import named, named_own
 from engram.runner.recheck import Extent
 from engram.runner.recheck import recheck as recomputed
@@ -194,8 +189,6 @@ def _read_off(
     experiment: Experiment, runs: Runs, settings: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
     """Claims and figures. With fields overridden the experiment's own may not apply: then plain curves, and why."""
-    from engram.show.curves import plain_curves
-
     claims, figure, notes = [], None, []
     does_not_apply = (EngramError,) if settings else ()
     try:
@@ -206,7 +199,27 @@ def _read_off(
         figure = experiment.figure(runs)
     except does_not_apply as error:
         notes.append(f"The experiment's figure cannot be drawn with these settings: {error}")
-    return claims, plain_curves(runs.records) if figure is None else [figure], notes
+    return claims, _figures(runs, figure), notes
+
+
+def _figures(runs: Runs, figure: Any) -> list[Any]:
+    """The experiment's own, or one that compares its labels, and plain curves of each kind of training."""
+    from engram.show.curves import plain_curves
+    from engram.show.sweeps import sweep_figure
+
+    if figure is not None:
+        return [figure]
+    trained = {label: [r for r in same if r.kind == "Train"] for label, same in runs.items()}
+    if len(runs) < 2 or not all(trained.values()):
+        return plain_curves(runs.records)
+    metrics = choose_metrics(runs.records)
+    about = f"{runs.scale} scale, {len(runs.seeds)} seed{'s' * (len(runs.seeds) > 1)}"
+    rows = [
+        {"label": label_in_words(label), "settings": {}, "n": len(same)}
+        | {"metrics": {name: over_seeds(same, name) for name in metrics}}
+        for label, same in trained.items()
+    ]
+    return [sweep_figure(rows, [], metrics, about, zipped=False), *plain_curves(runs.records)]
 
 
 def _relabelled(runs: Runs, apart: Sequence[str]) -> tuple[list[dict[str, Any]], list[Any], list[str]]:
@@ -221,30 +234,6 @@ def save_figures(figures: dict[str, Any]) -> list[Path]:
     from engram.show.save import save_figure
 
     return [path for name, figure in figures.items() for path in save_figure(figure, home() / "figures", name)]
-
-
-def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]] = ()) -> Path:
-    """One self-contained HTML file about records."""
-    from engram.show.gallery import gallery
-    from engram.show.report import report
-
-    shown = [(record, gallery(record)) for record in records]
-    return _write_page(path, report(title, shown, claims), "report", "-o report.html")
-
-
-def write_ledger(path: Path, claims: Sequence[dict[str, Any]], records: str, command: str) -> Path:
-    """The ledger as one HTML file."""
-    from engram.show.ledger_page import page
-
-    return _write_page(path, page(claims, records, command), "ledger", "--html ledger.html")
-
-
-def _write_page(path: Path, html: str, command: str, example: str) -> Path:
-    if path.is_dir():
-        raise EngramError(f"{command}: {path} is a folder; name a file, as in {example}")
-    with writing_to(path.parent):
-        replace(path, html.encode())
-    return path
 
 
 def birth(
@@ -268,7 +257,7 @@ def birth(
             pictures = gallery(record)
             save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
             html = report("The birth of an induction head", [(record, pictures)], claims)
-            _write_page(page, html, "report", "-o report.html")  # last: it seals the rest
+            write_page(page, html, "report", "-o report.html")  # last: it seals the rest
     return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), page
 
 
@@ -284,58 +273,6 @@ def birth_specs(fresh: bool) -> list[Spec]:
     specs_of = partial(find_experiment("birth.joint").specs, "quick")
     new = next(seed for seed in count() for spec in specs_of([seed]) if not (home() / run_id(spec)).exists())
     return specs_of([new if fresh else max(0, new - 1)])
-
-
-def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched, **size: int | None) -> Record:
-    """Train on the facts of a CSV file; width, heads and units are those that the calculator proposes unless said."""
-    spec = spec_of_file(path, steps, seed, **size)
-    said = {name: value for name, value in {"steps": steps, **size}.items() if value is not None}
-    purpose = Purpose(experiment="fact learn", label=path.name, settings=said)
-    return run_specs([spec], "cpu", watch, purposes={run_id(spec): purpose})[0]
-
-
-def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
-    """What a run believed of a fact at its stored steps, and the figure of it."""
-    from engram.show.facts import one_fact
-
-    asked = Asked.of(load(run), subject, relation)
-    beliefs = history(asked)
-    name = f"{asked.record.id}-{crc32(f'{subject}/{relation}'.encode()):08x}"
-    figures = save_figures({name: one_fact(beliefs, f"({subject}, {relation}) → {asked.answer}")})
-    return asked, beliefs, [path for path in figures if path.suffix == ".png"]
-
-
-def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, FactEdit]:
-    """Rewrite one fact of a trained model, and see what else moved; the record stays as it is."""
-    asked = Asked.of(load(run), subject, relation)
-    return asked, edit(asked, answer)
-
-
-def keep_edit(asked: Asked, found: FactEdit) -> Record:
-    """The edited model as a run of its own: the same training, and at its end the rewritten fact."""
-    spec = steered(asked.record.train, found.change)
-    if not asked.record.finished:
-        raise EngramError(f"run {asked.record.id} is not finished; `engram runs resume {asked.record.id}` first")
-    if asked.record.folder.parent == home():
-        fork(asked.record, spec)  # otherwise it is trained again
-    return run_specs([spec], "cpu")[0]
-
-
-def truncation_map(run: str, group: str = "in_context", sequences: int = 512) -> tuple[Record, Map, list[Path]]:
-    """What the final model of a run says with each of its matrices truncated, and the figure of it."""
-    from engram.show.subtitles import describe
-    from engram.show.truncation import truncation_figure
-
-    if sequences < 1:
-        raise EngramError(f"sequences: at least one is needed; got {sequences}")
-    record = load(run)
-    spec = record.train
-    found = sorted_map(spec.task, spec.model, record.model().weights, spec.seed, group, sequences)
-    if not found.positions:
-        raise EngramError(f"group: none of {sequences} sequences has a position {group}; ask for more sequences")
-    about = f"One matrix truncated, positions {group}; black mark: the full model. {describe([record])}"
-    figure = truncation_figure(found, about)
-    return record, found, save_figures({f"{record.id}-truncation-{group}": figure})
 
 
 def recheck(

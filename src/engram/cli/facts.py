@@ -82,7 +82,7 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
     answer agrees. Chance of the relation is what a blind guess gives it, chance of the answer is its share of the
     relation's answers.
     """
-    from engram.api import see_fact
+    from engram.asking import see_fact
 
     asked, beliefs, figures = see_fact(run, subject, relation)
     rows = [
@@ -119,7 +119,7 @@ def edit(run: str, subject: str, relation: str, answer: str, *, keep: bool = Fal
     keep
         Keep the edited model as a run of its own, which can be seen and edited like any other.
     """
-    from engram.api import edit_fact, keep_edit
+    from engram.asking import edit_fact, keep_edit
     from engram.cli import output as voice
 
     asked, found = edit_fact(run, subject, relation, answer)

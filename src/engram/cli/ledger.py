@@ -115,7 +115,7 @@ def ledger(
 
 
 def _write_html(html: Path, names: Words, now: Decided, only: bool, json: bool) -> None:
-    from engram.api import write_ledger
+    from engram.pages import write_ledger
 
     command = " ".join(["engram ledger", *names, "--html FILE", *(["--committed"] if only else [])])
     records = "the committed records" if only else "local and committed records"

@@ -218,7 +218,7 @@ def report(
     found = [Kept(named(name, home())) for name in names]
     with ThreadPoolExecutor(1) as pool:  # long runs are read while torch is loaded
         read = pool.submit(lambda: [kept.table for kept in found])
-        from engram.api import write_report
+        from engram.pages import write_report
         from engram.records import Record
 
         read.result()

@@ -15,7 +15,7 @@ def truncate(run: str, *, group: str = "in_context", sequences: WholeNumber = 51
     sequences
         How many unseen sequences.
     """
-    from engram.api import truncation_map
+    from engram.asking import truncation_map
     from engram.probes.truncation import percent
     from engram.show.tables import print_rows
 

@@ -4,21 +4,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from engram.api import Watch, attempt_specs, labelled_specs, save_figures, seed_list, unwatched
 from engram.claims.experiment import Labelled, Scale, known_scale
-from engram.claims.intervals import Student
+from engram.claims.summaries import choose_metrics, over_seeds
 from engram.engines import Failed, Outcome
 from engram.engines.local import cores
 from engram.engines.purposes import purposes_of
-from engram.errors import EngramError, did_you_mean, explain_crash
+from engram.errors import EngramError, explain_crash
 from engram.experiments import find
 from engram.records import Record
 from engram.records.about import label_in_words
-from engram.records.faces import HEADLINES
 from engram.records.files import home
 from engram.specs import Spec
 from engram.specs.encode import encode
@@ -27,8 +25,6 @@ from engram.specs.spec import run_id
 from engram.sweeps.cells import Axes, Cell, Point, merged, points
 from engram.sweeps.cost import left, seconds_left
 from engram.values import Value
-
-MOST_METRICS = 2  # in the table and the figure, unless others are named
 
 
 @dataclass(frozen=True)
@@ -156,17 +152,6 @@ def run_sweep(
     return Swept(planned, time.monotonic() - began, finished, rows, chosen, figures)
 
 
-def choose_metrics(records: Sequence[Record], wanted: Sequence[str]) -> list[str]:
-    """The columns that were named, which every run must have; else those that say most."""
-    known = [name for name in records[0].columns if all(name in record.columns for record in records)]
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        hint = did_you_mean(unknown[0], known)
-        raise EngramError(f"--metric: not all runs have measured {unknown[0]!r}; {hint}allowed: {', '.join(known)}")
-    best = [name for name in HEADLINES if name in known] or [name for name in known if name != "step"]
-    return list(wanted) or best[:MOST_METRICS]
-
-
 def _failures(outcome: Outcome) -> dict[str, str]:
     """What went wrong, by run: just now, or when it was run before."""
     before = {r.id: f"run {r.id}: {(r.ended or {})['end']}" for r in outcome.records if not r.finished}
@@ -179,23 +164,7 @@ def _row(cell: Cell, finished: Sequence[Record], failures: dict[str, str], metri
     records = [record for record in finished if record.id in ids]
     about = {"label": label_in_words(cell.label), "settings": cell.at, "n": len(records), "runs": ids}
     failed = {id: why for id, why in failures.items() if id in ids}
-    return about | {"metrics": {name: _over_seeds(records, name) for name in metrics}, "failed": failed}
-
-
-def _over_seeds(records: Sequence[Record], name: str) -> dict[str, Any]:
-    """What each seed ended at, the mean, and its 95 % interval, where there is one."""
-    values = [ended_at(record, name) for record in records]
-    if not values:
-        return {"values": [], "mean": None, "low": None, "high": None}
-    estimate = Student(tuple(values))
-    low, high = (edge if isfinite(edge) else None for edge in estimate.interval)
-    return {"values": values, "mean": estimate.measured, "low": low, "high": high}
-
-
-def ended_at(record: Record, name: str) -> float:
-    """The mean of what was measured in the last tenth of the steps: single batches are noisy."""
-    steps, values = record.curve(name)
-    return float(values[steps >= 0.9 * steps[-1]].mean())
+    return about | {"metrics": {name: over_seeds(records, name) for name in metrics}, "failed": failed}
 
 
 def _ids(cell: Cell) -> list[str]:

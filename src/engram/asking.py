@@ -1,0 +1,69 @@
+"""What is asked of single runs: facts that they learned, and what is left of their model when a matrix is truncated."""
+
+from pathlib import Path
+from zlib import crc32
+
+from engram.api import Watch, load, run_specs, save_figures, unwatched
+from engram.errors import EngramError
+from engram.facts.ask import Asked, history
+from engram.facts.edit import FactEdit, edit
+from engram.facts.learn import spec_of_file
+from engram.probes.facts import Belief
+from engram.probes.truncation import Map, sorted_map
+from engram.records import Record
+from engram.records.about import Purpose
+from engram.records.files import home
+from engram.records.fork import fork, steered
+from engram.specs.spec import run_id
+
+
+def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched, **size: int | None) -> Record:
+    """Train on the facts of a CSV file; width, heads and units are those that the calculator proposes unless said."""
+    spec = spec_of_file(path, steps, seed, **size)
+    said = {name: value for name, value in {"steps": steps, **size}.items() if value is not None}
+    purpose = Purpose(experiment="fact learn", label=path.name, settings=said)
+    return run_specs([spec], "cpu", watch, purposes={run_id(spec): purpose})[0]
+
+
+def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
+    """What a run believed of a fact at its stored steps, and the figure of it."""
+    from engram.show.facts import one_fact
+
+    asked = Asked.of(load(run), subject, relation)
+    beliefs = history(asked)
+    name = f"{asked.record.id}-{crc32(f'{subject}/{relation}'.encode()):08x}"
+    figures = save_figures({name: one_fact(beliefs, f"({subject}, {relation}) → {asked.answer}")})
+    return asked, beliefs, [path for path in figures if path.suffix == ".png"]
+
+
+def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, FactEdit]:
+    """Rewrite one fact of a trained model, and see what else moved; the record stays as it is."""
+    asked = Asked.of(load(run), subject, relation)
+    return asked, edit(asked, answer)
+
+
+def keep_edit(asked: Asked, found: FactEdit) -> Record:
+    """The edited model as a run of its own: the same training, and at its end the rewritten fact."""
+    spec = steered(asked.record.train, found.change)
+    if not asked.record.finished:
+        raise EngramError(f"run {asked.record.id} is not finished; `engram runs resume {asked.record.id}` first")
+    if asked.record.folder.parent == home():
+        fork(asked.record, spec)  # otherwise it is trained again
+    return run_specs([spec], "cpu")[0]
+
+
+def truncation_map(run: str, group: str = "in_context", sequences: int = 512) -> tuple[Record, Map, list[Path]]:
+    """What the final model of a run says with each of its matrices truncated, and the figure of it."""
+    from engram.show.subtitles import describe
+    from engram.show.truncation import truncation_figure
+
+    if sequences < 1:
+        raise EngramError(f"sequences: at least one is needed; got {sequences}")
+    record = load(run)
+    spec = record.train
+    found = sorted_map(spec.task, spec.model, record.model().weights, spec.seed, group, sequences)
+    if not found.positions:
+        raise EngramError(f"group: none of {sequences} sequences has a position {group}; ask for more sequences")
+    about = f"One matrix truncated, positions {group}; black mark: the full model. {describe([record])}"
+    figure = truncation_figure(found, about)
+    return record, found, save_figures({f"{record.id}-truncation-{group}": figure})

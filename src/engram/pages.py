@@ -1,0 +1,34 @@
+"""Pages that open offline: the report of runs, and the ledger."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.errors import EngramError
+from engram.records import Record
+from engram.records.files import replace, writing_to
+
+
+def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]] = ()) -> Path:
+    """One self-contained HTML file about records."""
+    from engram.show.gallery import gallery
+    from engram.show.report import report
+
+    shown = [(record, gallery(record)) for record in records]
+    return write_page(path, report(title, shown, claims), "report", "-o report.html")
+
+
+def write_ledger(path: Path, claims: Sequence[dict[str, Any]], records: str, command: str) -> Path:
+    """The ledger as one HTML file."""
+    from engram.show.ledger_page import page
+
+    return write_page(path, page(claims, records, command), "ledger", "--html ledger.html")
+
+
+def write_page(path: Path, html: str, command: str, example: str) -> Path:
+    """One file, whole or not at all."""
+    if path.is_dir():
+        raise EngramError(f"{command}: {path} is a folder; name a file, as in {example}")
+    with writing_to(path.parent):
+        replace(path, html.encode())
+    return path

@@ -196,8 +196,7 @@ def test_models_of_stored_steps(tiny: Tiny, tmp_path: Path) -> None:
     assert not torch.equal(last.weights["W_O2"], first["W_O2"])
     assert torch.equal(last.weights["E"], first["E"])
     assert last([1, 2, 3]).attention1.shape == (1, 3, 3)
-    with pytest.raises(EngramError, match=r"no weights at step 3; stored steps: \[0, 1, 2, 4, 6\]"):
-        record.model(3)
+    assert record.model(3)([1, 2, 3]).attention1.shape == (1, 3, 3)  # computed: tests/test_any_step.py
 
 
 def test_columns(tiny: Tiny, tmp_path: Path) -> None:

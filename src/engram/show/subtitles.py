@@ -65,7 +65,8 @@ def sizes_in_words(records: Sequence[Record]) -> str:
 
 def describe(records: Sequence[Record]) -> str:
     """What all these trainings share, and how many seeds there are."""
-    seeds = sorted({int(record.spec_json.get("seed", 0)) for record in records})
+    found = [record.spec_json.get("seed", 0) for record in records]  # of a record from elsewhere it may be anything
+    seeds = sorted({seed for seed in found if isinstance(seed, int)})
     return ", ".join([*shared(records), seeds_in_words(seeds)])
 
 

@@ -18,6 +18,7 @@ from engram.records.remembered import Memory
 
 LEVELS = (0.5, 0.9)  # of recall, above which a memory is born
 HEADLINES = ("accuracy.in_context", "all.accuracy", "accuracy", "loss", "n")  # the first that there is, and the loss
+MOST_SETTINGS = 6  # in one line
 SHORTEST = 4  # letters of a short name
 Births = dict[str, dict[float, int | None]]  # by memory and level
 
@@ -57,8 +58,9 @@ class Face:
 
     @property
     def settings(self) -> str:
-        """What differs, with the last part of each name: "K=3, lr=0.1"."""
-        return ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in self.differs.items())
+        """What differs, with the last part of each name: "K=3, lr=0.1"; of many fields the first."""
+        told = list(dict.fromkeys(f"{name.rpartition('.')[2]}={value}" for name, value in self.differs.items()))
+        return ", ".join(told[:MOST_SETTINGS] + ["…"] * (len(told) > MOST_SETTINGS))
 
     @property
     def headline(self) -> dict[str, float]:

@@ -20,6 +20,7 @@ from engram.text import printable
 
 SECONDS_BETWEEN_LINES = 10.0
 BAR = 32
+MOST_COLUMNS = 5  # that are told of a run under way
 FEW = 10  # runs; of more than these nobody reads every birth
 
 
@@ -89,9 +90,8 @@ class View:
 def line(run: Progress) -> str:
     """step 120/400 · accuracy 0.71 · loss 1.32 · 0.11 M tokens/s · 1 min 12 s left"""
     parts = [f"step {run.step}/{run.spec.steps}"]
-    for column, value in run.latest.items():
-        if column == "loss" or column.startswith("accuracy."):
-            parts.append(f"{column.replace('.', ' ').replace('_', '-')} {value:.3f}")
+    told = [name for name in run.latest if name == "loss" or name.startswith("accuracy.")][:MOST_COLUMNS]
+    parts += [f"{name.replace('.', ' ').replace('_', '-')} {run.latest[name]:.3f}" for name in told]
     if run.tokens_per_second:
         parts.append(f"{run.tokens_per_second / 1e6:.2f} M tokens/s")
     if run.step < run.spec.steps:

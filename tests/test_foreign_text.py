@@ -130,7 +130,7 @@ def facts_file(folder: Path, rows: list[tuple[str, str, str]]) -> Path:
     return folder / "facts.csv"
 
 
-NAME, NAME_SHOWN = "a\x1b[2J\u202e[red]\nb$z$", r"a\x1b[2J\u202e[red]\x0ab$z$"  # short enough for an axis
+NAME, NAME_SHOWN = "a\x1b[2J\u202e[red] b$z$", r"a\x1b[2J\u202e[red] b$z$"  # short enough for an axis
 DOLLARS = ("$\\frac{1}{", "a$b$c", "_hidden", "\\$x$")
 
 
@@ -167,8 +167,9 @@ def test_a_file_of_facts_that_is_wrong_is_quoted_as_text(home: Path, tmp_path: P
     file = facts_file(tmp_path, [(EVIL, "r", "a"), (EVIL, "r", "b")])
     code, _, err = engram(capsys, "fact", "learn", str(file))
     assert code == 2
-    assert err.count("\n") == 1
+    assert err.count("\n") == 3  # two mistakes, and how many there are
     assert "\\x1b" in err
+    assert not HARMFUL.search(err)
 
 
 def test_names_in_a_home_reach_the_terminal_as_text(home: Path, capsys: Capture) -> None:

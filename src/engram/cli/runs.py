@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, tell, watched
+from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, say, tell, watched
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
@@ -192,6 +192,10 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
     ask_trust(record, trust)
     if record.stale:
         raise EngramError(f"run {record.id} is of an older revision and cannot be resumed; run its experiment again")
+    if record.finished:
+        say(f"run {record.id} is finished; there is nothing to resume")
+        answer({"id": record.id, "rows": len(record.table)}) if json else tell(f"record  {near(record.folder)}")
+        return
     device = record.env["sittings"][0]["device"]
     with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
         engine = Local(record.folder.parent, device, snapshots=record.about.snapshots)

@@ -54,6 +54,7 @@ def sweep(
     json
         Print one JSON object instead of a table.
     """
+    from engram.api import unwatched
     from engram.claims.seeds import read_seeds
     from engram.sweeps.cells import read_axes
     from engram.sweeps.sweep import plan_sweep, run_sweep
@@ -68,11 +69,14 @@ def sweep(
         )
         return
     say(*_plan(planned, seconds))
-    swept = run_sweep(planned, metric, device, watched(f"sweep of {name}, {scale} scale", device), path)
+    watch = watched(f"sweep of {name}, {scale} scale", device) if planned.left else unwatched
+    swept = run_sweep(planned, metric, device, watch, path)
     if json:
         answer(swept.to_json())
         return
     _print(swept.rows, swept.metrics)
+    few = "; of two seeds the interval is very wide" if len(planned.seeds) == 2 else ""
+    tell("", f"Means over the last tenth of the steps, and over seeds with their 95 % interval{few}.")
     tell("", *(f"figure  {near(path)}" for path in swept.figures if path.suffix == ".png"))
 
 

@@ -107,12 +107,14 @@ def _seconds(
 
 def _stated(experiment: Experiment, scale: Scale, seeds: Sequence[int]) -> float | None:
     """Seconds of one core for each run, as TIMES says it; None where the file does not."""
+    at: Scale = "quick" if scale == "smoke" else scale  # of a smoke run most is its beginning, which does not grow
     try:
-        seconds = experiment.minutes(scale) * 60 * CORES_OF_TIMES
+        seconds = experiment.minutes(at) * 60 * CORES_OF_TIMES
     except EngramError:
         return None
-    own = sum(spec.seed == seeds[0] for spec in experiment.specs(scale, seeds[:1]))
-    return seconds / max(1, own)
+    own = [spec for spec in experiment.specs(at, seeds[:1]) if spec.seed == seeds[0]]
+    smaller = sum(map(cost, experiment.specs(scale, seeds[:1]))) / sum(map(cost, experiment.specs(at, seeds[:1])))
+    return seconds / max(1, len(own)) * smaller
 
 
 def cost(spec: Spec) -> float:

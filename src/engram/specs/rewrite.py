@@ -18,13 +18,7 @@ Numbers = Annotated[tuple[float, ...], Field(min_length=1)]
 
 
 class Rewrite(OfMatrix, name="specs.rewrite.Rewrite"):
-    """A fact is rewritten by a rank-one change of the matrix, W ← W + u kᵀ; `engram fact edit` finds u and k.
-
-    step    at which it is rewritten, before the update of this step
-    matrix  that holds the fact
-    fact    subject, relation and the new answer, in words
-    u, k    of the change; their lengths are those of the matrix
-    """
+    """A fact is rewritten by a rank-one change of the matrix, W ← W + u kᵀ; `engram fact edit` finds u and k."""
 
     title = "Rewrite a fact"
     words = "rewrite {fact} in {matrix}"

@@ -40,11 +40,11 @@ function span(said, positions) {
 
 /** @param {{said: Reading, t: number, place: number, least: number, most: number}} props */
 function Row({ said, t, place, least, most }) {
-  const came = said.marks[t + 1], p = said.probabilities[t], mine = t === query.value;
+  const right = said.right[t], p = said.probabilities[t], mine = t === query.value;
   return html`<tr aria-rowindex=${place} aria-current=${mine} data-position=${t} onClick=${() => (chosen.value = t)}>
     <td>${t + 1}</td><td class="token">${said.marks[t]}</td>
-    <td class="token">${came ?? ""} <small>${came === undefined || p === undefined ? "" : percent(p)}</small></td>
-    <td class="guesses">${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === came ? "hit" : ""}>
+    <td class="token">${right ?? ""} <small>${right === null ? "" : percent(p)}</small></td>
+    <td class="guesses">${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === right ? "hit" : ""}>
       <b>${g.mark}</b> <small>${percent(g.p)}</small></span>`)}</td>
     <td class="where"><${Split} parts=${partsAt(said, t)} least=${least} most=${most} /></td>
   </tr>`;
@@ -69,7 +69,7 @@ function Table({ said, positions }) {
   const gap = (/** @type {number} */ rows) => rows > 0 && html`<tr class="gap" aria-hidden="true" style=${{ height: `${rows * HIGH}px` }}></tr>`;
   return html`<div class="scroll" tabindex="0" ref=${box} onScroll=${look} role="region" aria-label="Predictions by position">
     <table aria-rowcount=${positions.length + 1}>
-    <thead><tr aria-rowindex="1"><th>at</th><th>token</th><th>came next</th><th>likeliest</th><th>from where</th></tr></thead>
+    <thead><tr aria-rowindex="1"><th>at</th><th>token</th><th>${said.asks === "next" ? "came next" : "right answer"}</th><th>likeliest</th><th>from where</th></tr></thead>
     <tbody>${gap(first.value)}${near.map((t, i) => html`<${Row} key=${t} said=${said} t=${t} place=${first.value + i + 2} ...${ends} />`)}
       ${gap(positions.length - first.value - near.length)}</tbody>
   </table></div>`;

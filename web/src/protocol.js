@@ -31,7 +31,7 @@
  * @typedef {{t: "cell", id: number, key: string, value: string, score: number, rank: number, margin: number | null,
  *   best: string}} CellSaid
  * @typedef {{t: "reading", run: string, step: number, error: string | null, tokens: number[], marks: string[],
- *   asked: boolean[] | null, predictions: Guess[][], parts: Record<string, (number | null)[]>,
+ *   asked: boolean[] | null, asks: "next" | "answer", right: (string | null)[], predictions: Guess[][], parts: Record<string, (number | null)[]>,
  *   probabilities: (number | null)[]}} ReadingSaid with an error it has nothing else
  * @typedef {{t: "tick", serial: number}} Tick ends what was made for the view with this serial
  * @typedef {{t: "tokens", id: number, tokens: number[]}} TokensSaid
@@ -57,7 +57,7 @@
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 
-export const VERSION = 3;
+export const VERSION = 4;
 
 /** @param {ArrayBuffer} buffer @returns {Frame} */
 export function decode(buffer) {

@@ -21,6 +21,7 @@ from engram.records.weights import initial_weights
 from engram.specs import Train
 from engram.tasks import Bigram, NoisyRecall
 from engram.tasks.batch import marks_of
+from engram.tasks.text import encode
 from engram.theory.bigram import best_guess, global_floor, previous_visits
 from engram.theory.noisy import noisy_levels
 
@@ -96,15 +97,10 @@ def cell(scores: Float[np.ndarray, "n m"], row: int, column: int, diagonal: bool
 
 def tokens_of(spec: Train, text: str | None, tokens: Sequence[int] | None) -> Int[np.ndarray, " T"]:
     """A user's own sequence as token ids."""
-    letters = getattr(spec.task, "alphabet", None)
-    if text is not None and letters is not None:
-        place = {letter: i for i, letter in enumerate(letters)}
-        unknown = next((letter for letter in text if letter not in place), None)
-        if unknown is not None:
-            raise EngramError(f"text: {unknown!r} is not in the vocabulary of this run")
-        tokens = [place[letter] for letter in text]
+    if text is not None:
+        return encode(spec.task, text, spec.seed)
     if not tokens:
-        raise EngramError("text: type at least one character, or give token ids")
+        raise EngramError("text: type at least one token, or give token ids")
     if len(tokens) > spec.task.T or max(tokens) >= spec.task.N:
         raise EngramError(f"text: at most {spec.task.T} tokens, each in 0 … {spec.task.N - 1}")
     return np.array(tokens)
@@ -117,7 +113,11 @@ def own_sequence(spec: Train, length: int = 64) -> Int[np.ndarray, " T"]:
 
 @torch.no_grad()
 def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate: Sequence[Head]) -> dict[str, Any]:
-    """The likeliest tokens at every position, where the first of them comes from, and what came instead."""
+    """The likeliest tokens at every position, where the first of them comes from, and what is right there.
+
+    "right" holds None where nothing is asked for. Where the task asks for something else than the next token, "asks"
+    says so: right answers are known if the sequence is of the task's form.
+    """
     model, marks = without(model, ablate), marks_of(spec.task, spec.seed)
     trace = model(tokens)
     p = trace.logits[0].softmax(dim=1)
@@ -128,15 +128,29 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
     ]
     if p.shape[1] != spec.task.N:
         raise EngramError("text: this model answers questions; it does not go on with a sequence")
-    came = p[torch.arange(len(tokens) - 1), torch.from_numpy(tokens[1:])]
+    right, asked = _right(spec, tokens)
     return {
         "tokens": tokens.tolist(),
         "marks": [mark(marks, token) for token in tokens.tolist()],
-        "asked": (previous_visits(tokens[None])[0] >= 0).tolist(),
+        "asked": asked,
+        "asks": "answer" if hasattr(spec.task, "has_answers") else "next",
+        "right": [None if token is None else mark(marks, token) for token in right],
         "predictions": likeliest,
         "parts": _parts(model, trace, best.indices[:, 0]),
-        "probabilities": [_plain(q) for q in came],
+        "probabilities": [None if token is None else _plain(p[t, token]) for t, token in enumerate(right)],
     }
+
+
+def _right(spec: Train, tokens: Int[np.ndarray, " T"]) -> tuple[list[int | None], list[bool]]:
+    """What is to be predicted at each position, and the positions at which the context, or the task, asks for it."""
+    task: Any = spec.task
+    if not hasattr(task, "has_answers"):
+        return [*tokens[1:].tolist(), None], (previous_visits(tokens[None])[0] >= 0).tolist()
+    if not task.has_answers(tokens):
+        return [None] * len(tokens), [False] * len(tokens)
+    nothing = [getattr(task, name, None) for name in ("blank", "undefined")]
+    right = [None if token in nothing else token for token in task.oracle(tokens[None])[0].tolist()]
+    return right, [token is not None for token in right]
 
 
 def _plain(value: Any) -> float | None:

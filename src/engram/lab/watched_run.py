@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from engram.lab import pictures
 from engram.models import Model
 from engram.models.memories import heads_of
 from engram.models.trace import Head
-from engram.probes.columns import DRAWN, axis, curves, memories
+from engram.probes.columns import BY_HOPS, DRAWN, axis, column, curves, memories
 from engram.records.follow import Follower
 from engram.records.index import line_of, state
 from engram.records.table import Column, Table
@@ -25,6 +25,7 @@ from engram.tasks.batch import marks_of
 
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
+BORN, SOLVED = 0.5, 0.9  # of recall; of accuracy on unseen sequences
 MOST_ROWS = 20_000  # that a page is sent at once
 Made = TypeVar("Made")
 NOTHING_TO_SEE = {"N": None, "T": None, "letters": None} | {
@@ -165,7 +166,10 @@ class WatchedRun(Follower):
 
 
 class Births:
-    """When each memory first recalls more than half of what it is asked; what was seen is not looked at again."""
+    """When each memory first recalls more than half of what it is asked, and when each number of hops is solved.
+
+    What was seen is not looked at again.
+    """
 
     def __init__(self, table: Table):
         self._table, self._cuts = table, table.cuts
@@ -175,17 +179,26 @@ class Births:
     def so_far(self) -> list[dict[str, Any]]:
         if self._cuts != self._table.cuts:
             self._cuts, self._born, self._seen = self._table.cuts, {}, {}
-        known = memories(self._table.measured)
-        for name in (memory.name for memory in known if memory.name not in self._born):
-            self._look_at(name, self._table.columns[name])
-        return [{"step": self._born[m.name], "what": f"{m.title} is born"} for m in known if m.name in self._born]
+        known = list(_milestones(self._table.measured))
+        for name, level, _ in known:
+            if name not in self._born:
+                self._look_at(name, self._table.columns[name], level)
+        return [{"step": self._born[name], "what": what} for name, _, what in known if name in self._born]
 
-    def _look_at(self, name: str, column: Column) -> None:
+    def _look_at(self, name: str, column: Column, level: float) -> None:
         seen = self._seen.get(name, 0)
-        above = np.flatnonzero(column.values[seen:] > 0.5)
+        above = np.flatnonzero(column.values[seen:] > level)
         self._seen[name] = len(column.values)
         if len(above):
             self._born[name] = int(column.steps[seen + above[0]])
+
+
+def _milestones(names: Sequence[str]) -> Iterator[tuple[str, float, str]]:
+    """By column: a level, and what has happened when it is first above it."""
+    for memory in memories(names):
+        yield memory.name, BORN, f"{memory.title} is born"
+    for hops in (found for found in map(column, names) if found.group == BY_HOPS):
+        yield hops.name, SOLVED, f"{hops.title} {'is' if hops.title.endswith('hop') else 'are'} solved"
 
 
 def drawn_columns(table: Table, start: int) -> dict[str, list[Any]]:

@@ -1,15 +1,9 @@
 /** What comes next at each position, and which part of the model says so. @import { Reading } from "./sequence.js" */
 import { colourOf } from "./colours.js";
 import { html, number, percent, useEffect, useRef, useSignal } from "./html.js";
-import { chosen, partsAt, query, reading } from "./sequence.js";
+import { chosen, partName, partsAt, query, reading } from "./sequence.js";
 
 const HIGH = 27, WINDOW = 12, AROUND = 2; // pixels of a row, as in theme.css; rows in the window, and beyond it
-
-/** @type {Record<string, string>} */
-const NAMES = { embedding: "residual", head1: "previous-token head", head2: "induction head", W_F: "W_F" };
-
-/** @param {string} part */
-const nameOf = (part) => NAMES[part] ?? part;
 
 /** Parts that speak for the prediction stand to the right of the line, those against it to the left. @param {{parts: Record<string, number>, least: number, most: number}} props */
 function Split({ parts, least, most }) {
@@ -22,7 +16,7 @@ function Split({ parts, least, most }) {
     const style = { left: `${(100 * (from - least)) / span}%`, width: `${(100 * Math.abs(share)) / span}%`, background: colourOf(part, i) };
     return html`<i key=${part} style=${style}></i>`;
   });
-  const text = Object.entries(parts).map(([part, share]) => `${nameOf(part)} ${number(share, 2)}`).join(", ");
+  const text = Object.entries(parts).map(([part, share]) => `${partName(part)} ${number(share, 2)}`).join(", ");
   return html`<div class="split" role="img" aria-label=${text} title=${text}>${bars}
     <u style=${{ left: `${(-100 * least) / span}%` }}></u></div>`;
 }
@@ -54,7 +48,7 @@ function Row({ said, t, place, least, most }) {
 function Key({ said }) {
   const parts = Object.keys(partsAt(said, 0));
   return html`<div class="legend parts">${parts.map((part, i) => html`<span key=${part}>
-    <i style=${{ background: colourOf(part, i) }} aria-hidden="true"></i>${nameOf(part)}</span>`)}</div>`;
+    <i style=${{ background: colourOf(part, i) }} aria-hidden="true"></i>${partName(part)}</span>`)}</div>`;
 }
 
 /** Of a long table only the rows near the window are there. @param {{said: Reading, positions: number[]}} props */

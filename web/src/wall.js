@@ -27,14 +27,14 @@ function Difference() {
 }
 
 function Scale() {
-  return html`<label class="check" title="One scale for all matrices"><input type="checkbox" data-testid="shared"
-      checked=${shared.value} onChange=${() => (shared.value = !shared.value)} /> one scale</label>
+  return html`<label class="check" title="All matrices share one scale of colours"><input type="checkbox" data-testid="shared"
+      checked=${shared.value} onChange=${() => (shared.value = !shared.value)} /> same scale for all</label>
     <button class="quiet" data-testid="rooted" aria-pressed=${rooted.value}
-      title="Colours follow the root of a score: small ones are seen beside large ones" onClick=${() => (rooted.value = !rooted.value)}>root</button>
+      title="Colours follow the root of a score: small ones are seen beside large ones" onClick=${() => (rooted.value = !rooted.value)}>show small scores</button>
     <button class="quiet" data-testid="lock" aria-pressed=${locked.value}
-      title="Locked, the scale stays; otherwise it only grows" onClick=${() => (locked.value = !locked.value)}>
-      ${locked.value ? "locked" : "lock"}</button>
-    <button class="quiet" data-testid="fit" title="Fit the scale to what is shown" onClick=${fit}>fit</button>`;
+      title="Kept, the scale of colours stays as it is; otherwise it grows with the scores" onClick=${() => (locked.value = !locked.value)}>
+      ${locked.value ? "scale is kept" : "keep this scale"}</button>
+    <button class="quiet" data-testid="fit" title="Fit the scale of colours to the scores that are shown now" onClick=${fit}>rescale</button>`;
 }
 
 /** @param {{picture: string}} props */

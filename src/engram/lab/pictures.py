@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.errors import EngramError, did_you_mean
+from engram.lab.roles import roles
 from engram.memory.stored import Stored
 from engram.models import Model, Trace
 from engram.models.memories import heads_of, memories_of
@@ -26,6 +27,7 @@ from engram.theory.bigram import best_guess, global_floor, previous_visits
 from engram.theory.noisy import noisy_levels
 
 LIKELIEST = 5
+LONGEST = 1024  # tokens of a sequence whose attention is drawn
 
 
 def catalogue(spec: Train) -> list[dict[str, Any]]:
@@ -106,9 +108,9 @@ def tokens_of(spec: Train, text: str | None, tokens: Sequence[int] | None) -> In
     return np.array(tokens)
 
 
-def own_sequence(spec: Train, length: int = 64) -> Int[np.ndarray, " T"]:
-    """A sequence of the task that training never sees."""
-    return spec.task.sample(spec.seed, 2**41, 1).tokens[0, :length]
+def own_sequence(spec: Train) -> Int[np.ndarray, " T"]:
+    """A sequence of the task that training never sees: all of it, so that every position can be looked at."""
+    return spec.task.sample(spec.seed, 2**41, 1).tokens[0, :LONGEST]
 
 
 @torch.no_grad()
@@ -136,6 +138,7 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
         "asks": "answer" if hasattr(spec.task, "has_answers") else "next",
         "right": [None if token is None else mark(marks, token) for token in right],
         "predictions": likeliest,
+        "heads": roles(spec, model),
         "parts": _parts(model, trace, best.indices[:, 0]),
         "probabilities": [None if token is None else _plain(p[t, token]) for t, token in enumerate(right)],
     }

@@ -1,5 +1,6 @@
 """A run that somebody looks at: looked at once for all pages of a moment."""
 
+import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from engram.models import Model
 from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.probes.columns import BY_HOPS, DRAWN, axis, column, curves, memories
+from engram.records import stored_spec
 from engram.records.follow import Follower
 from engram.records.index import line_of, state
 from engram.records.table import Column, Table
@@ -26,6 +28,7 @@ from engram.tasks.batch import marks_of
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
 BORN, SOLVED = 0.5, 0.9  # of recall; of accuracy on unseen sequences
+LONGEST_SETTING = 120  # characters of a value that is told whole
 MOST_ROWS = 20_000  # that a page is sent at once
 Made = TypeVar("Made")
 NOTHING_TO_SEE = {"N": None, "T": None, "letters": None} | {
@@ -115,7 +118,13 @@ class WatchedRun(Follower):
     def about(self) -> dict[str, Any]:
         """From the Spec; of one that may not be built, what lists say."""
         known = self._parts if self.untrusted is None else self._listed | NOTHING_TO_SEE
-        return {"t": "about", "run": self.id} | known
+        return {"t": "about", "run": self.id, "settings": self._settings} | known
+
+    @cached_property
+    def _settings(self) -> list[dict[str, str]]:
+        """Every field of the Spec by its dotted name, as it is stored."""
+        found = ((name, _as_text(value)) for name, value in stored_spec.fields(self.record.spec_json))
+        return [{"name": name, "value": _shortened(text)} for name, text in found]
 
     @cached_property
     def _listed(self) -> dict[str, Any]:
@@ -152,6 +161,11 @@ class WatchedRun(Follower):
             return None
         return {"t": "rows", "run": self.id, "from": start, "columns": drawn_columns(self.table, start)}
 
+    @property
+    def _why(self) -> str | None:
+        """Why it ended before its time, in the words of its record."""
+        return str((self.record.ended or {}).get("end", "")) if self.state == "diverged" else None
+
     def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
         return {
             "t": "state",
@@ -160,6 +174,7 @@ class WatchedRun(Follower):
             "step": len(self.table) - 1 if len(self.table) else None,
             "snapshots": self.stored,
             "live": next(iter(self.live), None),
+            "why": self._why,
             "births": self._births.so_far(),
             "trainer": trainer,
         }
@@ -191,6 +206,14 @@ class Births:
         self._seen[name] = len(column.values)
         if len(above):
             self._born[name] = int(column.steps[seen + above[0]])
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SETTING else f"{text[:LONGEST_SETTING]}… ({len(text)} characters)"
 
 
 def _milestones(names: Sequence[str]) -> Iterator[tuple[str, float, str]]:

@@ -7,18 +7,23 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from engram.errors import EngramError
-from engram.lab.pictures import own_sequence
+from engram.facts.learn import spec_of_file
+from engram.lab.pictures import memories_at, own_sequence
+from engram.lab.protocol import View
 from engram.lab.roles import roles
 from engram.lab.run_reader import RunReader
 from engram.models import Model, Simplified
 from engram.models.construct import plant
+from engram.records import Record
 from engram.records.weights import initial_weights
 from engram.runner.execute import execute
 from engram.specs import Train
 from engram.tasks import Bigram
 from lab import Page as Wire
-from lab import Served
+from lab import Served, picture_of
 from pages import lab_of, opened, wait
+
+COUNTRIES = Path(__file__).parent.parent / "examples" / "countries.csv"
 
 
 @pytest.fixture
@@ -48,6 +53,19 @@ def test_a_run_that_diverged_says_why(home: Path, tiny: Callable[..., Train]) ->
     assert now["state"] == "diverged"
     assert "the loss is not finite at step" in now["why"]
     assert "plan.optimiser.lr" in now["why"]
+
+
+def test_facts_are_answered_by_name(home: Path) -> None:
+    run = execute(spec_of_file(COUNTRIES, steps=2, width=8), home).id
+    reader = RunReader(home)
+    known = {entry["name"]: entry for entry in reader.seen(run).about["pictures"]}["memory:W_F"]
+    place = known["rows"].index("France capital")
+    assert known["columns"][known["right"][place]] == "Paris"
+    _, sent = reader.frame(View(t="view", run=run), "memory:W_F", 2)
+    header, _ = picture_of(sent)
+    weights = Record(home / run).model()
+    (memory,) = (m for m in memories_at(Record(home / run).train, weights.weights) if m.name == "W_F")
+    assert header["best"] == memory.scores().argmax(dim=1).tolist()
 
 
 def test_every_position_can_be_looked_at(tiny: Callable[..., Train]) -> None:

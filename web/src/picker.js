@@ -43,7 +43,7 @@ function pick(id) {
 function Entry({ of }) {
   const values = Object.entries(of.headline).map(([name, value]) => `${name} ${number(value)}`);
   const told = [day(of.began), ...values, of.id].filter(Boolean).join(" · ");
-  return html`<li><button data-testid="run-entry" data-run=${of.id} aria-current=${of.id === run.value} onClick=${() => pick(of.id)}>
+  return html`<li><button data-testid="run-entry" data-run=${of.id} aria-current=${of.id === run.value} title=${words(of)} onClick=${() => pick(of.id)}>
     <span>${words(of)}</span><span class="state" data-state=${stateOf(of)}>${stateOf(of)}</span>
     <small>${of.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}${told}${of.note && html`<br />${of.note}`}</small></button></li>`;
 }

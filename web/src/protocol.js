@@ -13,7 +13,7 @@
  * @typedef {{kind: string, title: string, hint: string, fields: AskedField[]}} Intervention
  * @typedef {{name: string, title: string, about: string, fields: Field[]}} Preset
  * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
- *   diagonal?: boolean}} Picture
+ *   diagonal?: boolean, right: number[] | null}} Picture right: the column of the right answer to each row
  * @typedef {{name: string, title: string, group: string, axis: string, drawn: boolean}} Column drawn: without being asked for
  * @typedef {{column: string, value: number, name: string}} Level
  * @typedef {[number, number]} Head layer and head, from 1
@@ -56,7 +56,7 @@
  * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene} Question gets an id when it is sent
  *
  * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
- *   tokens: number | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header
+ *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 

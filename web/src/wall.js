@@ -1,5 +1,6 @@
 /** The memories, each in its association basis, as entries, or as the difference to another step. @import { Picture } from "./protocol.js" */
 import { DIVERGING } from "./colours.js";
+import { arrived, find } from "./frames.js";
 import { html, number, useSignal } from "./html.js";
 import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
@@ -45,6 +46,19 @@ function ColourBar({ picture }) {
     <span>${high}</span></div>`;
 }
 
+/** What is answered to each question, by name, the wrong answers first. @param {{picture: Picture}} props */
+function Answers({ picture }) {
+  void arrived.value;
+  const best = find(picture.name)?.best, right = picture.right;
+  if (!best || !right) return null;
+  const told = best.map((column, row) => ({ row, given: picture.columns[column] ?? column, wanted: picture.columns[right[row]] ?? right[row], good: column === right[row] }));
+  const wrong = told.filter((t) => !t.good), inOrder = [...wrong, ...told.filter((t) => t.good)];
+  return html`<details class="answers" data-testid=${`answers-${picture.name}`} open>
+    <summary>${told.length - wrong.length} of ${told.length} answered rightly</summary>
+    <ul>${inOrder.map((t) => html`<li key=${t.row} class=${t.good ? "right" : "wrong"}><span>${picture.rows[t.row] ?? t.row}</span>
+      <b>${t.given}</b>${!t.good && html`<small>right: ${t.wanted}</small>`}</li>`)}</ul></details>`;
+}
+
 /** @param {{picture: Picture, large: boolean, enlarge: () => void}} props */
 function Memory({ picture, large, enlarge }) {
   const marks = { rows: picture.rows, columns: picture.columns };
@@ -55,6 +69,7 @@ function Memory({ picture, large, enlarge }) {
     <${Matrix} picture=${picture.name} label=${picture.title} marks=${() => marks} scale=${() => ({ extent: extent(picture.name), rooted: rooted.value })}
       room=${large ? Math.max(420, innerHeight - 230) : 420} />
     <${ColourBar} picture=${picture.name} />
+    <${Answers} picture=${picture} />
   </figure>`;
 }
 

@@ -51,13 +51,14 @@ def memories_at(spec: Train, w: Weights) -> list[Stored]:
 def _memory_entry(memory: Stored) -> dict[str, Any]:
     words = memory.labels
     diagonal = memory.has_answers and memory.answers.tolist() == list(range(len(words.rows)))
-    marks = {"rows": list(words.rows), "columns": list(words.columns), "diagonal": diagonal}
+    right = memory.answers.tolist() if memory.has_answers and not diagonal else None
+    marks = {"rows": list(words.rows), "columns": list(words.columns), "diagonal": diagonal, "right": right}
     return _entry(f"memory:{memory.name}", words.title, words.asks, words.answers) | marks
 
 
 def _entry(name: str, title: str, asks: str, answers: str) -> dict[str, Any]:
     """A picture whose rows and columns have no marks but their numbers."""
-    no_marks = {"rows": [], "columns": [], "diagonal": False}
+    no_marks = {"rows": [], "columns": [], "diagonal": False, "right": None}
     return {"name": name, "title": title, "asks": asks, "answers": answers} | no_marks
 
 

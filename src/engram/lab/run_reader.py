@@ -66,9 +66,13 @@ class RunReader:
         key = (view.run, step, name, minus, view.dtype, tokens, heads)
         header = {"t": "picture", "run": run.id, "step": step, "picture": name, "minus": minus}
         header |= {"tokens": len(tokens) if tokens else None}
-        return key, self._made.get_or(
-            key, lambda: frame(header, run.values(step, name, minus, tokens, heads), view.dtype)
-        )
+
+        def made() -> bytes:
+            values = run.values(step, name, minus, tokens, heads)
+            best = values.argmax(axis=1).tolist() if minus is None and run.has_right_answers(name) else None
+            return frame(header | {"best": best}, values, view.dtype)
+
+        return key, self._made.get_or(key, made)
 
     def cell(self, asked: Cell) -> dict[str, Any]:
         run = self.seen(asked.run)

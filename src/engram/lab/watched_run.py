@@ -161,6 +161,10 @@ class WatchedRun(Follower):
             return None
         return {"t": "rows", "run": self.id, "from": start, "columns": drawn_columns(self.table, start)}
 
+    def has_right_answers(self, picture: str) -> bool:
+        """Whether each row of a memory has one right answer that its place does not tell: such answers are listed."""
+        return any(entry["name"] == picture and entry["right"] is not None for entry in self.about["pictures"])
+
     @property
     def _why(self) -> str | None:
         """Why it ended before its time, in the words of its record."""

@@ -23,7 +23,7 @@ function axes(log) {
   const steps = { ...look, size: 24, gap: 4, label: "step", labelSize: 15, labelGap: 0, labelFont: FONT, incrs: INCREMENTS, values: (_, splits) => splits.map((s) => (s === null ? "" : String(s))) };
   if (log) steps.splits = (u) => [0, 1, 10, 100, 1000, 1e4, 1e5].filter((s) => s <= (u.scales.x.max ?? 0));
   if (log) steps.filter = (_, splits) => splits;
-  return [steps, { ...look, size: 44, gap: 6, values: (_, splits) => splits.map((y) => (y === null ? "" : number(y))) }];
+  return [steps, { ...look, size: 48, gap: 6, values: (_, splits) => splits.map((y) => (y === null ? "" : number(y).replace("e+", "e"))) }];
 }
 
 /** @param {Picture} picture @returns {uPlot.Scales} */

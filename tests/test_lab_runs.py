@@ -59,3 +59,9 @@ def test_runs_are_searched_and_their_settings_shown(seen: Page, lab: Served, tin
     panel = seen.get_by_test_id("settings")
     expect(panel).to_contain_text("plan.optimiser.lr")
     expect(panel).to_contain_text(runs[1])
+    seen.set_viewport_size({"width": 390, "height": 844})  # a phone: nothing is wider than it
+    wait(lambda: seen.evaluate("document.documentElement.scrollWidth <= innerWidth && innerWidth === 390"))
+    seen.get_by_test_id("run-picker").click()
+    box = seen.get_by_test_id("dialog-runs").bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= 390 - box["width"]

@@ -36,6 +36,7 @@ export function Picker() {
 /** @param {string} id */
 function pick(id) {
   dialog.value = null;
+  typed.value = "";
   choose(id);
 }
 
@@ -50,7 +51,9 @@ function Entry({ of }) {
 
 /** @param {KeyboardEvent} e @param {Run | undefined} first */
 function key(e, first) {
-  if (e.key === "Enter" && first) pick(first.id);
+  if (e.key !== "Enter" || !first) return;
+  e.preventDefault(); // the button that has the focus next must not be pressed by it
+  pick(first.id);
 }
 
 export function Runs() {

@@ -47,7 +47,8 @@ function picture(all, range) {
 
 /** @param {{all: Column[]}} props */
 function Legend({ all }) {
-  const step = pointed.value ?? now.value, there = step <= (columns.value?.step.at(-1) ?? 0);
+  const step = pointed.value ?? now.value, beyond = step - (columns.value?.step.at(-1) ?? 0);
+  const there = beyond <= 0 || (beyond === 1 && pointed.value === null); // a paused run stands before a step without a row
   return html`<div class="legend">${all.map((c, i) => html`<button key=${c.name} aria-pressed=${on(c)} title=${c.name}
       onClick=${() => (switched.value = { ...switched.value, [c.name]: !on(c) })}>
       <i style=${{ background: colourOf(c.name, i) }} aria-hidden="true"></i>${c.title}

@@ -42,6 +42,11 @@ def lab_of(page: Page, call: str) -> Any:
     return page.evaluate(f"window.engramLab.{call}")
 
 
+def picked(page: Page) -> str:
+    """The run that is looked at."""
+    return page.get_by_test_id("run-picker").get_attribute("data-run") or ""
+
+
 def start(page: Page, **settings: Any) -> str:
     """A run from the dialog, as a person would start it."""
     seed = next(SEEDS)
@@ -50,7 +55,7 @@ def start(page: Page, **settings: Any) -> str:
     for name, value in (SMALL | SLOW | settings | {"seed": seed}).items():
         page.get_by_test_id(f"field-{name}").fill(str(value))
     page.get_by_test_id("start").click()
-    run = wait(lambda: f"-s{seed}-" in (found := page.get_by_test_id("run-picker").input_value()) and found)
+    run = wait(lambda: f"-s{seed}-" in (found := picked(page)) and found)
     expect(page.get_by_test_id("state")).to_have_attribute("data-state", "running")
     return run
 

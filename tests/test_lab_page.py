@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, FloatRect, Page, expect
 
 from engram.records import Record
 from lab import MINE, Served, own_run
-from pages import lab_of, look_at, opened, pause, start, steps, wait
+from pages import lab_of, look_at, opened, pause, picked, start, steps, wait
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_a_reload_continues_where_it_was(page: Page) -> None:
     page.get_by_test_id("sequence-input").fill("hello")
     wait(lambda: "step=16" in page.evaluate("location.hash"))  # written when the hand rests
     page.reload()
-    expect(page.get_by_test_id("run-picker")).to_have_value(run)
+    expect(page.get_by_test_id("run-picker")).to_have_attribute("data-run", run)
     expect(page.get_by_test_id("step-label")).to_contain_text("step 16")
     expect(page.get_by_test_id("sequence-input")).to_have_value("hello")
     wait(lambda: (lab_of(page, "drawn('memory:W_O2')") or {}).get("step") is not None)
@@ -238,7 +238,7 @@ def test_by_keyboard_alone(page: Page, lab: Served) -> None:
         if focused(page) != "intervention-apply":
             page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    fork = wait(lambda: (found := picked(page)) != run and found)
     assert len(Record(lab.home / fork).train.events) == 1
 
 

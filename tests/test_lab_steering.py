@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from engram.records import Record
 from lab import MINE, SCALE, Served, own_run
-from pages import lab_of, look_at, opened, pause, start, steps, wait
+from pages import lab_of, look_at, opened, pause, picked, start, steps, wait
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_freezing_forks_and_the_recall_stops(page: Page, lab: Served) -> None:
     page.get_by_test_id("intervention-kind").select_option("freeze")
     page.get_by_test_id("intervention-matrix").select_option("W_O2")
     page.get_by_test_id("intervention-apply").click()
-    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    fork = wait(lambda: (found := picked(page)) != run and found)
     (event,) = Record(lab.home / fork).train.events
     wait(lambda: steps(page, fork) > event.step + 25)
     columns = lab_of(page, f"rows('{fork}')")
@@ -36,7 +36,7 @@ def test_freezing_forks_and_the_recall_stops(page: Page, lab: Served) -> None:
     assert steps(page, run) >= event.step, "both curves are there"
     expect(page.get_by_test_id(f"branch-{fork}")).to_contain_text("freeze W_O2")
     page.get_by_test_id(f"branch-{run}").click()
-    expect(page.get_by_test_id("run-picker")).to_have_value(run)
+    expect(page.get_by_test_id("run-picker")).to_have_attribute("data-run", run)
 
 
 def test_an_intervention_that_the_page_has_never_heard_of(page: Page, lab: Served) -> None:
@@ -57,7 +57,7 @@ def test_an_intervention_that_the_page_has_never_heard_of(page: Page, lab: Serve
     page.get_by_test_id("intervention-sign").select_option("turned")
     page.get_by_test_id("intervention-forget").check()
     page.get_by_test_id("intervention-apply").click()
-    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    fork = wait(lambda: (found := picked(page)) != run and found)
     expect(page.get_by_test_id("events")).to_contain_text("scale W_K2 by 0.5")
     (event,) = Record(lab.home / fork).train.events
     assert event.model_dump(exclude={"step"}) == {
@@ -80,7 +80,7 @@ def test_settings_have_the_values_of_the_run(page: Page, lab: Served) -> None:
     page.get_by_test_id("intervention-field").select_option("task.triggers")
     value.select_option("fixed")
     page.get_by_test_id("intervention-apply").click()
-    fork = wait(lambda: (found := page.get_by_test_id("run-picker").input_value()) != run and found)
+    fork = wait(lambda: (found := picked(page)) != run and found)
     assert [event.sentence for event in Record(lab.home / fork).train.events] == ["set task.triggers to fixed"]
 
 

@@ -61,6 +61,8 @@ def test_what_a_page_reads_comes_with_its_pictures(page: Page, home: Path) -> No
     """Rows, state, predictions and pictures of one moment, then a tick; and nothing is told twice."""
     run = page.start()
     page.finish(run)
+    while page.state["trainer"]["state"] != "idle":  # that, too, is told
+        page.hear("state")
     page.say(
         "view", run=run, step=16, pictures=["attention:2.1"], reads=True, tokens=[1, 2, 1], ablate=[[2, 1]], serial=7
     )

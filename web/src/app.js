@@ -4,9 +4,11 @@ import { Branches } from "./branches.js";
 import { Help } from "./help.js";
 import { html } from "./html.js";
 import { Interventions } from "./interventions.js";
+import { Runs } from "./picker.js";
 import { Scrubber } from "./scrubber.js";
+import { Settings } from "./settings.js";
 import { Start } from "./start.js";
-import { dialog, link, run, runs, said, say } from "./store.js";
+import { dialog, link, run, runs, said, say, state } from "./store.js";
 import { Timeline } from "./timeline.js";
 import { Tooltip } from "./tooltip.js";
 import { TopBar } from "./topbar.js";
@@ -20,6 +22,12 @@ const BANNERS = {
 function Banner() {
   if (link.value !== "lost" && link.value !== "other") return null;
   return html`<div class="banner" data-testid="banner" role="alert">${BANNERS[link.value]}</div>`;
+}
+
+/** Why a run ended before its time. */
+function Ended() {
+  if (!state.value?.why) return null;
+  return html`<div class="banner" data-testid="why" role="status">This run diverged: ${state.value.why}.</div>`;
 }
 
 /** The last thing that went wrong, until it is closed. */
@@ -40,15 +48,15 @@ function Empty() {
 
 function Panels() {
   return html`<main class="grid">
-    <div class="column"><${Timeline} /><${Interventions} /><${Branches} /></div>
+    <div class="column"><${Timeline} /><${Interventions} /><${Branches} /><${Settings} /></div>
     <div class="column"><${Wall} /><${Attention} /></div>
   </main>`;
 }
 
 export function App() {
   const empty = runs.value !== null && !run.value;
-  return html`<header class="head"><${TopBar} />${!empty && html`<${Scrubber} />`}<${Banner} /></header>
+  return html`<header class="head"><${TopBar} />${!empty && html`<${Scrubber} />`}<${Banner} /><${Ended} /></header>
     ${empty ? html`<${Empty} />` : html`<${Panels} />`}
-    <${Start} /><${Help} /><${Tooltip} /><${Notice} />
+    <${Start} /><${Runs} /><${Help} /><${Tooltip} /><${Notice} />
     <div class="sr" role="status" aria-live="polite">${said.value.text}</div>`;
 }

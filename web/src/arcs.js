@@ -5,7 +5,7 @@ import { arrived, find } from "./frames.js";
 import { html, percent, useEffect, useMemo, useRef } from "./html.js";
 import { hover } from "./matrix.js";
 import { valueAt } from "./protocol.js";
-import { chosen, query, reading } from "./sequence.js";
+import { chosen, headName, query, reading } from "./sequence.js";
 import { isOff } from "./store.js";
 import { maps } from "./view.js";
 
@@ -38,7 +38,7 @@ function Arcs({ t }) {
     const frame = isOff(layer, head) ? undefined : find(name); // it writes nothing, wherever it looks
     return frame && strongest(frame, t).map(({ s, weight }) => html`<path key=${`${name}.${s}`} d=${path(t, s)} fill="none"
       stroke=${colourOfHead(layer, i)} stroke-width=${1 + 3.5 * weight} opacity=${0.25 + 0.75 * weight}
-      stroke-linecap="round"><title>layer ${layer}, head ${head}: ${percent(weight)}</title></path>`);
+      stroke-linecap="round"><title>${headName(layer, head)}: ${percent(weight)}</title></path>`);
   });
 }
 
@@ -76,5 +76,5 @@ export function Strip() {
 /** Which colour is which head. */
 export function HeadKey() {
   return html`<div class="legend parts">${maps.value.map(({ layer, head }, i) => html`<span class=${isOff(layer, head) ? "off" : ""}>
-    <i style=${{ background: colourOfHead(layer, i) }} aria-hidden="true"></i>layer ${layer}, head ${head}</span>`)}</div>`;
+    <i style=${{ background: colourOfHead(layer, i) }} aria-hidden="true"></i>${headName(layer, head)}</span>`)}</div>`;
 }

@@ -7,7 +7,7 @@ import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { Predictions } from "./predictions.js";
-import { chosen, problem, query, reading } from "./sequence.js";
+import { chosen, headName, pending, problem, query, reading } from "./sequence.js";
 import { about, isOff, subtracted, text, tokens } from "./store.js";
 import { maps } from "./view.js";
 
@@ -31,7 +31,7 @@ function Own() {
 function HeadMap({ layer, head, name }) {
   const off = isOff(layer, head), title = `layer ${layer}, head ${head}`;
   return html`<figure class=${off ? "memory off" : "memory"}>
-    <figcaption>${title}
+    <figcaption data-testid=${`head-${layer}.${head}`}>${headName(layer, head)}
       <label class="check"><input type="checkbox" data-testid=${`ablate-${layer}.${head}`} checked=${off}
         onChange=${() => toggleHead(layer, head)} /> without it</label></figcaption>
     <${Matrix} picture=${name} label=${`Attention of ${title}`} room=${420} marks=${marks}
@@ -62,10 +62,9 @@ export function Attention() {
   }
   return html`<${Panel} name="attention" title="Attention">
     <${Own} />
-    <div class="wall">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
+    <div class=${pending.value ? "wall waiting" : "wall"} data-testid="maps">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
     <${Bar} />
-    ${reading.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than at step ${subtracted.value}`}</h3><${HeadKey} /></div>`}
-    <${Strip} />
-    <${Predictions} />
+    ${reading.value && !pending.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than at step ${subtracted.value}`}</h3><${HeadKey} /></div>`}
+    ${!pending.value && html`<${Strip} /><${Predictions} />`}
   <//>`;
 }

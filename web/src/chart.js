@@ -5,6 +5,7 @@
 import uPlot from "uplot";
 import { scrubTo } from "./actions.js";
 import { faint, ground, muted } from "./colours.js";
+import { number } from "./html.js";
 import { curvesEnd, end, held, pointed } from "./store.js";
 
 /**
@@ -22,7 +23,7 @@ function axes(log) {
   const steps = { ...look, size: 24, gap: 4, label: "step", labelSize: 15, labelGap: 0, labelFont: FONT, incrs: INCREMENTS, values: (_, splits) => splits.map((s) => (s === null ? "" : String(s))) };
   if (log) steps.splits = (u) => [0, 1, 10, 100, 1000, 1e4, 1e5].filter((s) => s <= (u.scales.x.max ?? 0));
   if (log) steps.filter = (_, splits) => splits;
-  return [steps, { ...look, size: 38, gap: 6 }];
+  return [steps, { ...look, size: 48, gap: 6, values: (_, splits) => splits.map((y) => (y === null ? "" : number(y).replace("e+", "e"))) }];
 }
 
 /** @param {Picture} picture @returns {uPlot.Scales} */
@@ -122,7 +123,7 @@ export function makeChart(root, first, height) {
   const place = () => (line.style.transform = `translateX(${u.valToPos(step, "x")}px)`);
   /** @type {uPlot.Options} */
   const options = {
-    width: root.clientWidth, height, legend: { show: false }, padding: [8, 12, 0, 0], axes: axes(first.log),
+    width: root.clientWidth, height, legend: { show: false }, padding: [8, 18, 0, 0], axes: axes(first.log),
     scales: scales(first),
     cursor: { y: false, drag: { x: false, y: false }, sync: { key: "steps" }, points: { size: 5 } },
     series: [{}, ...first.curves.map((c) => ({ label: c.label, stroke: c.colour, width: c.width, dash: c.dash, spanGaps: true, points: { show: alone, size: 5 } }))],

@@ -33,6 +33,9 @@ export function keep(frame) {
   arrived.value++;
 }
 
+/** What a picture may be shown under: attention belongs to one sequence. @param {string} picture */
+export const sequenceOf = (picture) => (picture.startsWith("attention:") ? `${run.value}|${tokens.value ?? ""}` : "");
+
 /** The picture as it is wanted now, if it came. @param {string} picture @returns {Frame | undefined} */
 export function find(picture) {
   const place = setting(picture, run.value ?? "");

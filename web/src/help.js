@@ -13,6 +13,7 @@ const KEYS = [
   ["B", "branches"],
   ["S", "a sequence of your own"],
   ["N", "a new run"],
+  ["R", "all runs, to search in"],
   ["D", "dark or light"],
   ["?", "this help"],
   ["Esc", "closes, or leaves a field"],

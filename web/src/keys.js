@@ -31,6 +31,7 @@ const DOES = {
   b: () => goTo("branches", ".branches button"),
   s: () => goTo("attention", "[data-testid=sequence-input]"),
   n: () => (dialog.value = "start"),
+  r: () => (dialog.value = "runs"),
   d: toggleTheme,
   "?": () => (dialog.value = "help"),
 };

@@ -4,7 +4,7 @@
  * @import { Cell, Marks, Place, Scale } from "./paint.js"
  */
 import { signal } from "@preact/signals";
-import { arrived, find } from "./frames.js";
+import { arrived, find, sequenceOf } from "./frames.js";
 import { html, useEffect, useRef, useSignal, useSignalEffect } from "./html.js";
 import { cellAt, layout, paint } from "./paint.js";
 import { dark } from "./theme.js";
@@ -34,12 +34,17 @@ const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowR
 
 /**
  * Draws when what it reads has changed, and not again what would look the same. Signals call once a frame at most.
- * @param {() => Plan | null} plan @param {(plan: Plan) => void} draw
+ * @param {() => Plan | null | "nothing"} plan nothing: what is there must go @param {(plan: Plan) => void} draw @param {() => void} wipe
  */
-function useDrawing(plan, draw) {
+function useDrawing(plan, draw, wipe) {
   const before = /** @type {{current: Plan | null}} */ (useRef(null));
   useSignalEffect(() => {
     const next = plan();
+    if (next === "nothing") {
+      before.current = null;
+      wipe();
+      return;
+    }
     if (!next || alike(next, before.current)) return;
     before.current = next;
     draw(next);
@@ -54,21 +59,28 @@ export function Matrix({ picture, label, marks, scale, room = Infinity, pick }) 
   const holder = /** @type {{current: HTMLDivElement | null}} */ (useRef(null));
   const canvas = /** @type {{current: HTMLCanvasElement | null}} */ (useRef(null));
   const small = /** @type {{current: HTMLCanvasElement | null}} */ (useRef(null));
-  const shown = /** @type {{current: {frame: Frame, place: Place} | null}} */ (useRef(null));
+  const shown = /** @type {{current: {frame: Frame, place: Place, of: string} | null}} */ (useRef(null));
   const width = useSignal(0), caption = useSignal(""), again = useSignal(0);
 
   useDrawing(() => {
     void arrived.value;
-    const frame = find(picture) ?? shown.current?.frame;
+    const of = sequenceOf(picture), before = shown.current;
+    const frame = find(picture) ?? (before?.of === of ? before.frame : undefined);
+    if (!frame && before) return "nothing"; // that of another sequence
     if (!frame || !canvas.current || !width.value) return null;
     const labels = marks(frame), place = layout(frame, Math.min(room, width.value), labels), at = hover.value;
     const cross = at && together(at.picture, picture) ? { row: at.row, column: at.column } : null;
     return { frame, how: { scale: scale(frame), place, marks: labels, cross, dark: dark.value, again: again.value } };
   }, ({ frame, how }) => {
-    shown.current = { frame, place: how.place };
+    shown.current = { frame, place: how.place, of: sequenceOf(picture) };
     caption.value = `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}`;
     if (canvas.current) paint(canvas.current, (small.current ??= document.createElement("canvas")), frame, how);
     count(frame);
+  }, () => {
+    shown.current = null;
+    caption.value = "";
+    drawn.delete(picture);
+    canvas.current?.getContext("2d")?.clearRect(0, 0, canvas.current.width, canvas.current.height);
   });
   useEffect(() => void again.value++, [room, marks]);
   useEffect(() => {

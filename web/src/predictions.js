@@ -1,15 +1,9 @@
 /** What comes next at each position, and which part of the model says so. @import { Reading } from "./sequence.js" */
 import { colourOf } from "./colours.js";
 import { html, number, percent, useEffect, useRef, useSignal } from "./html.js";
-import { chosen, partsAt, query, reading } from "./sequence.js";
+import { chosen, partName, partsAt, query, reading } from "./sequence.js";
 
 const HIGH = 27, WINDOW = 12, AROUND = 2; // pixels of a row, as in theme.css; rows in the window, and beyond it
-
-/** @type {Record<string, string>} */
-const NAMES = { embedding: "residual", head1: "previous-token head", head2: "induction head", W_F: "W_F" };
-
-/** @param {string} part */
-const nameOf = (part) => NAMES[part] ?? part;
 
 /** Parts that speak for the prediction stand to the right of the line, those against it to the left. @param {{parts: Record<string, number>, least: number, most: number}} props */
 function Split({ parts, least, most }) {
@@ -22,7 +16,7 @@ function Split({ parts, least, most }) {
     const style = { left: `${(100 * (from - least)) / span}%`, width: `${(100 * Math.abs(share)) / span}%`, background: colourOf(part, i) };
     return html`<i key=${part} style=${style}></i>`;
   });
-  const text = Object.entries(parts).map(([part, share]) => `${nameOf(part)} ${number(share, 2)}`).join(", ");
+  const text = Object.entries(parts).map(([part, share]) => `${partName(part)} ${number(share, 2)}`).join(", ");
   return html`<div class="split" role="img" aria-label=${text} title=${text}>${bars}
     <u style=${{ left: `${(-100 * least) / span}%` }}></u></div>`;
 }
@@ -40,11 +34,11 @@ function span(said, positions) {
 
 /** @param {{said: Reading, t: number, place: number, least: number, most: number}} props */
 function Row({ said, t, place, least, most }) {
-  const came = said.marks[t + 1], p = said.probabilities[t], mine = t === query.value;
+  const right = said.right[t], p = said.probabilities[t], mine = t === query.value;
   return html`<tr aria-rowindex=${place} aria-current=${mine} data-position=${t} onClick=${() => (chosen.value = t)}>
     <td>${t + 1}</td><td class="token">${said.marks[t]}</td>
-    <td class="token">${came ?? ""} <small>${came === undefined || p === undefined ? "" : percent(p)}</small></td>
-    <td class="guesses">${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === came ? "hit" : ""}>
+    <td class="token">${right ?? ""} <small>${right === null ? "" : percent(p)}</small></td>
+    <td class="guesses">${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === right ? "hit" : ""}>
       <b>${g.mark}</b> <small>${percent(g.p)}</small></span>`)}</td>
     <td class="where"><${Split} parts=${partsAt(said, t)} least=${least} most=${most} /></td>
   </tr>`;
@@ -54,7 +48,7 @@ function Row({ said, t, place, least, most }) {
 function Key({ said }) {
   const parts = Object.keys(partsAt(said, 0));
   return html`<div class="legend parts">${parts.map((part, i) => html`<span key=${part}>
-    <i style=${{ background: colourOf(part, i) }} aria-hidden="true"></i>${nameOf(part)}</span>`)}</div>`;
+    <i style=${{ background: colourOf(part, i) }} aria-hidden="true"></i>${partName(part)}</span>`)}</div>`;
 }
 
 /** Of a long table only the rows near the window are there. @param {{said: Reading, positions: number[]}} props */
@@ -69,7 +63,7 @@ function Table({ said, positions }) {
   const gap = (/** @type {number} */ rows) => rows > 0 && html`<tr class="gap" aria-hidden="true" style=${{ height: `${rows * HIGH}px` }}></tr>`;
   return html`<div class="scroll" tabindex="0" ref=${box} onScroll=${look} role="region" aria-label="Predictions by position">
     <table aria-rowcount=${positions.length + 1}>
-    <thead><tr aria-rowindex="1"><th>at</th><th>token</th><th>came next</th><th>likeliest</th><th>from where</th></tr></thead>
+    <thead><tr aria-rowindex="1"><th>at</th><th>token</th><th>${said.asks === "next" ? "came next" : "right answer"}</th><th>likeliest</th><th>from where</th></tr></thead>
     <tbody>${gap(first.value)}${near.map((t, i) => html`<${Row} key=${t} said=${said} t=${t} place=${first.value + i + 2} ...${ends} />`)}
       ${gap(positions.length - first.value - near.length)}</tbody>
   </table></div>`;

@@ -3,7 +3,9 @@
  *
  * @typedef {{step: number, what: string}} Mark a birth, an intervention or the beginning of a stage
  * @typedef {{id: string, title: string, seed: number, state: string, rows: number, steps: number, events: Mark[],
- *   family: string, parts_at: number}} Run
+ *   family: string, parts_at: number, words: string, began: string | null, seconds: number | null, tags: string[],
+ *   note: string, headline: Record<string, number | null>}} Run words: as `engram runs ls` says them
+ * @typedef {{name: string, value: string}} Setting
  * @typedef {string | number | boolean} Plain
  * @typedef {{name: string, type: "integer" | "number" | "boolean" | "text", value: Plain | null, choices: Plain[] | null}} Field
  * @typedef {{label: string} & (Field | {name: string, after: string, by: Record<string, Omit<Field, "name">>})} AskedField
@@ -11,7 +13,7 @@
  * @typedef {{kind: string, title: string, hint: string, fields: AskedField[]}} Intervention
  * @typedef {{name: string, title: string, about: string, fields: Field[]}} Preset
  * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
- *   diagonal?: boolean}} Picture
+ *   diagonal?: boolean, right: number[] | null}} Picture right: the column of the right answer to each row
  * @typedef {{name: string, title: string, group: string, axis: string, drawn: boolean}} Column drawn: without being asked for
  * @typedef {{column: string, value: number, name: string}} Level
  * @typedef {[number, number]} Head layer and head, from 1
@@ -19,19 +21,20 @@
  * @typedef {{run: string | null, state: string, step: number | null, limit: number, error: string | null}} Trainer
  * @typedef {{token: number, mark: string, p: number | null}} Guess p: null where it is no number
  *
+ * @typedef {{layer: number, head: number, role: string | null, share: number | null}} Role what probes confirm of a head
  * @typedef {{t: "hello", v: number}} Hello
  * @typedef {{t: "runs", runs: Run[], presets: Preset[]}} RunsSaid
  * @typedef {{t: "about", run: string, title: string, steps: number, seed: number, N: number, T: number,
  *   letters: string[] | null, heads: Head[], pictures: Picture[],
- *   levels: Level[], events: Mark[], stages: Mark[], interventions: Intervention[]}} About
+ *   levels: Level[], settings: Setting[], events: Mark[], stages: Mark[], interventions: Intervention[]}} About
  * @typedef {{t: "columns", run: string, columns: Column[]}} ColumnsSaid
  * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
- *   births: Mark[], trainer: Trainer}} State
+ *   why: string | null, births: Mark[], trainer: Trainer}} State why: it diverged
  * @typedef {{t: "cell", id: number, key: string, value: string, score: number, rank: number, margin: number | null,
  *   best: string}} CellSaid
  * @typedef {{t: "reading", run: string, step: number, error: string | null, tokens: number[], marks: string[],
- *   asked: boolean[] | null, predictions: Guess[][], parts: Record<string, (number | null)[]>,
+ *   asked: boolean[] | null, asks: "next" | "answer", heads: Role[], right: (string | null)[], predictions: Guess[][], parts: Record<string, (number | null)[]>,
  *   probabilities: (number | null)[]}} ReadingSaid with an error it has nothing else
  * @typedef {{t: "tick", serial: number}} Tick ends what was made for the view with this serial
  * @typedef {{t: "tokens", id: number, tokens: number[]}} TokensSaid
@@ -53,11 +56,11 @@
  * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene} Question gets an id when it is sent
  *
  * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
- *   tokens: number | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header
+ *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 
-export const VERSION = 3;
+export const VERSION = 4;
 
 /** @param {ArrayBuffer} buffer @returns {Frame} */
 export function decode(buffer) {

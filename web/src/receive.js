@@ -78,8 +78,9 @@ function list(message) {
   batch(() => {
     runs.value = message.runs;
     presets.value = message.presets;
-    if (lost) run.value = null;
     const newest = trainer.value.run ?? message.runs[message.runs.length - 1]?.id;
+    if (lost) say(`There is no run ${run.value} here.${newest ? " What you see is another one." : ""}`, true);
+    if (lost) run.value = null;
     if (!run.value && newest) choose(newest);
     const related = (/** @type {string} */ id) => message.runs.find((r) => r.id === id)?.family === info.value?.family;
     also.value = also.value.filter((id) => promised.has(id) || (known(id) && related(id)));

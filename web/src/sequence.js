@@ -3,6 +3,7 @@
  * @import { ReadingSaid, TokensAsked } from "./protocol.js"
  */
 import { batch, computed, effect, signal } from "@preact/signals";
+import { percent } from "./html.js";
 import { latest } from "./socket.js";
 import { same } from "./steps.js";
 import { about, link, run, text, tokens } from "./store.js";
@@ -14,9 +15,30 @@ const PAUSE = 200; // milliseconds without typing before the server is asked
 const newest = signal(/** @type {Reading | null} */ (null));
 /** What the model predicts; nothing while it is still that of another run. */
 export const reading = computed(() => (newest.value?.run === run.value ? newest.value : null));
+effect(() => {
+  void tokens.value;
+  newest.value = null; // what was said of another sequence is not shown under this one
+});
+/** The text whose tokens are known. */
+const translated = signal("");
+/** Whether what was typed is not yet, or cannot be, what the pictures show. */
+export const pending = computed(() => text.value !== "" && text.value !== translated.value);
 const wrongText = signal(""), wrongReading = signal("");
 /** Why there is none. */
 export const problem = computed(() => wrongText.value || wrongReading.value);
+/** What a head is called: by its place, and by the role that probes confirm at this step. @param {number} layer @param {number} head */
+export function headName(layer, head) {
+  const found = reading.value?.heads.find((h) => h.layer === layer && h.head === head);
+  return `layer ${layer}, head ${head}${found?.role ? ` · ${found.role}, ${percent(found.share)}` : ""}`;
+}
+
+/** What a part of the model is called. @param {string} part */
+export function partName(part) {
+  const layer = Number(part.match(/^head(\d+)$/)?.[1]), heads = about.value?.heads.filter(([l]) => l === layer) ?? [];
+  if (!layer) return part;
+  return heads.length === 1 ? headName(layer, heads[0][1]) : `heads of layer ${layer}`;
+}
+
 /** The position whose attention is drawn as arcs, if one was chosen. @type {import("@preact/signals").Signal<number | null>} */
 export const chosen = signal(null);
 
@@ -40,7 +62,9 @@ const askTokens = latest((reply, question) => batch(() => {
   const asked = /** @type {TokensAsked} */ (question);
   if (asked.run !== run.value || asked.text !== text.value) return; // the person went on meanwhile
   wrongText.value = reply.t === "answer" ? (reply.error ?? "").replace(/^text: /, "") : "";
-  if (reply.t === "tokens" && !same(reply.tokens, tokens.value)) tokens.value = reply.tokens;
+  if (reply.t !== "tokens") return;
+  translated.value = asked.text;
+  if (!same(reply.tokens, tokens.value)) tokens.value = reply.tokens;
 }));
 
 let planned = 0;

@@ -58,7 +58,7 @@ export const groupsSwitched = signal({});
 // Of the moment
 /** @type {Signal<Set<string>>} panels on the screen */
 export const visible = signal(new Set());
-/** @type {Signal<"start" | "help" | null>} */
+/** @type {Signal<"start" | "help" | "runs" | null>} */
 export const dialog = signal(null);
 /** @type {Signal<{text: string, bad: boolean}>} the last thing worth saying aloud */
 export const said = signal({ text: "", bad: false });
@@ -77,8 +77,13 @@ export const info = computed(() => runs.value?.find((r) => r.id === run.value));
 export const trains = (id) => id !== null && trainer.value.run === id && !["none", "idle"].includes(trainer.value.state);
 export const training = computed(() => trains(run.value));
 export const following = computed(() => step.value === null);
+/** The step of the newest weights of a run at rest, which stay where they are. */
+const resting = computed(() => {
+  const live = state.value?.live ?? null, moves = trains(run.value) && trainer.value.state === "running";
+  return live === null || moves ? [] : [live];
+});
 export const stops = computed(() => {
-  const known = union(columns.value?.step ?? [], state.value?.snapshots ?? []);
+  const known = union(columns.value?.step ?? [], union(state.value?.snapshots ?? [], resting.value));
   return known.length ? known : [0];
 });
 export const last = computed(() => Math.max(stops.value[stops.value.length - 1], state.value?.live ?? 0));
@@ -90,7 +95,7 @@ export const curvesEnd = computed(() => Math.max(end.value, ...also.value.map((i
 export const now = computed(() => step.value ?? last.value);
 /** The weights of a step are those stored last up to it. @param {number} x */
 function kept(x) {
-  const known = state.value?.snapshots ?? [];
+  const known = union(state.value?.snapshots ?? [], resting.value);
   return known.length ? atOrBefore(known, x) : x;
 }
 /** The step of the weights that are looked at; null: the newest. */

@@ -14,6 +14,8 @@ import { about, also, columns, curves, curvesEnd, events, groupsSwitched, logSte
 const HEIGHT = 205;
 const SHARES = ["accuracy", "recall"]; // drawn together, between 0 and 1
 const ALWAYS = ["loss", ...SHARES];
+/** @type {[number, number]} */
+const WHOLE = [-0.03, 1.06]; // what shares are drawn in
 /** Columns that were switched on or off by hand. */
 const switched = signal(/** @type {Record<string, boolean>} */ ({}));
 
@@ -45,7 +47,8 @@ function picture(all, range) {
 
 /** @param {{all: Column[]}} props */
 function Legend({ all }) {
-  const step = pointed.value ?? now.value, there = step <= (columns.value?.step.at(-1) ?? 0);
+  const step = pointed.value ?? now.value, beyond = step - (columns.value?.step.at(-1) ?? 0);
+  const there = beyond <= 0 || (beyond === 1 && pointed.value === null); // a paused run stands before a step without a row
   return html`<div class="legend">${all.map((c, i) => html`<button key=${c.name} aria-pressed=${on(c)} title=${c.name}
       onClick=${() => (switched.value = { ...switched.value, [c.name]: !on(c) })}>
       <i style=${{ background: colourOf(c.name, i) }} aria-hidden="true"></i>${c.title}
@@ -100,8 +103,9 @@ export function Timeline() {
   const others = [...new Set(curves.value.map((c) => c.group))].filter((group) => !ALWAYS.includes(group));
   return html`<${Panel} name="timeline" title="Timeline">
     <${Curves} testid="timeline-losses" groups=${["loss"]} />
-    <${Curves} testid="timeline-recalls" groups=${SHARES} range=${[-0.03, 1.06]} />
-    ${others.filter(isDrawn).map((group) => html`<${Curves} key=${group} testid=${`timeline-${group}`} groups=${[group]} />`)}
+    <${Curves} testid="timeline-recalls" groups=${SHARES} range=${WHOLE} />
+    ${others.filter(isDrawn).map((group) => html`<${Curves} key=${group} testid=${`timeline-${group}`} groups=${[group]}
+      range=${group.startsWith("accuracy") ? WHOLE : null} />`)}
     ${others.length > 0 && html`<${More} groups=${others} />`}
   <//>`;
 }

@@ -1,27 +1,12 @@
-/** Which run, what it is doing, and what the trainer should do. @import { Run } from "./protocol.js" */
+/** Which run, what it is doing, and what the trainer should do. */
 import { choose, control, goOn, pauseOrResume, toggleLive } from "./actions.js";
 import { html, useSignal } from "./html.js";
-import { dialog, following, info, link, run, runs, state, trainer, training, trains } from "./store.js";
+import { Picker } from "./picker.js";
+import { dialog, following, info, link, run, state, trainer, training } from "./store.js";
 import { dark, toggleTheme } from "./theme.js";
 
 const LIMITS = [0, 1, 2, 5, 10, 20, 50, 100];
 const UNFINISHED = ["part-done", "stale", "running"];
-
-/** @param {Run} r */
-function label(r) {
-  const branch = r.events.length ? ` · ${r.events[r.events.length - 1].what}` : "";
-  return `${r.title} · seed ${r.seed}${branch} · ${trains(r.id) ? trainer.value.state : r.state}`;
-}
-
-function Picker() {
-  const newestFirst = [...(runs.value ?? [])].reverse();
-  return html`<label class="picker"><span class="sr">Run</span>
-    <select data-testid="run-picker" value=${run.value ?? ""} disabled=${!newestFirst.length}
-      onChange=${(/** @type {any} */ e) => choose(e.target.value)}>
-      ${!newestFirst.length && html`<option value="">${runs.value ? "no runs yet" : "…"}</option>`}
-      ${newestFirst.map((r) => html`<option key=${r.id} value=${r.id}>${label(r)}</option>`)}
-    </select></label>`;
-}
 
 function Condition() {
   const word = training.value ? trainer.value.state : state.value?.state ?? info.value?.state ?? "";

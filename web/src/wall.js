@@ -1,5 +1,6 @@
 /** The memories, each in its association basis, as entries, or as the difference to another step. @import { Picture } from "./protocol.js" */
 import { DIVERGING } from "./colours.js";
+import { arrived, find } from "./frames.js";
 import { html, number, useSignal } from "./html.js";
 import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
@@ -27,14 +28,14 @@ function Difference() {
 }
 
 function Scale() {
-  return html`<label class="check" title="One scale for all matrices"><input type="checkbox" data-testid="shared"
-      checked=${shared.value} onChange=${() => (shared.value = !shared.value)} /> one scale</label>
+  return html`<label class="check" title="All matrices share one scale of colours"><input type="checkbox" data-testid="shared"
+      checked=${shared.value} onChange=${() => (shared.value = !shared.value)} /> same scale for all</label>
     <button class="quiet" data-testid="rooted" aria-pressed=${rooted.value}
-      title="Colours follow the root of a score: small ones are seen beside large ones" onClick=${() => (rooted.value = !rooted.value)}>root</button>
+      title="Colours follow the root of a score: small ones are seen beside large ones" onClick=${() => (rooted.value = !rooted.value)}>show small scores</button>
     <button class="quiet" data-testid="lock" aria-pressed=${locked.value}
-      title="Locked, the scale stays; otherwise it only grows" onClick=${() => (locked.value = !locked.value)}>
-      ${locked.value ? "locked" : "lock"}</button>
-    <button class="quiet" data-testid="fit" title="Fit the scale to what is shown" onClick=${fit}>fit</button>`;
+      title="Kept, the scale of colours stays as it is; otherwise it grows with the scores" onClick=${() => (locked.value = !locked.value)}>
+      ${locked.value ? "scale is kept" : "keep this scale"}</button>
+    <button class="quiet" data-testid="fit" title="Fit the scale of colours to the scores that are shown now" onClick=${fit}>rescale</button>`;
 }
 
 /** @param {{picture: string}} props */
@@ -43,6 +44,19 @@ function ColourBar({ picture }) {
   return html`<div class="colourbar" aria-label=${`Colours from ${low} to ${high}`}>
     <span>${low}</span><i style=${{ background: gradient(DIVERGING.value, rooted.value) }}></i>
     <span>${high}</span></div>`;
+}
+
+/** What is answered to each question, by name, the wrong answers first. @param {{picture: Picture}} props */
+function Answers({ picture }) {
+  void arrived.value;
+  const best = find(picture.name)?.best, right = picture.right;
+  if (!best || !right) return null;
+  const told = best.map((column, row) => ({ row, given: picture.columns[column] ?? column, wanted: picture.columns[right[row]] ?? right[row], good: column === right[row] }));
+  const wrong = told.filter((t) => !t.good), inOrder = [...wrong, ...told.filter((t) => t.good)];
+  return html`<details class="answers" data-testid=${`answers-${picture.name}`} open>
+    <summary>${told.length - wrong.length} of ${told.length} answered rightly</summary>
+    <ul>${inOrder.map((t) => html`<li key=${t.row} class=${t.good ? "right" : "wrong"}><span>${picture.rows[t.row] ?? t.row}</span>
+      <b>${t.given}</b>${!t.good && html`<small>right: ${t.wanted}</small>`}</li>`)}</ul></details>`;
 }
 
 /** @param {{picture: Picture, large: boolean, enlarge: () => void}} props */
@@ -55,6 +69,7 @@ function Memory({ picture, large, enlarge }) {
     <${Matrix} picture=${picture.name} label=${picture.title} marks=${() => marks} scale=${() => ({ extent: extent(picture.name), rooted: rooted.value })}
       room=${large ? Math.max(420, innerHeight - 230) : 420} />
     <${ColourBar} picture=${picture.name} />
+    <${Answers} picture=${picture} />
   </figure>`;
 }
 

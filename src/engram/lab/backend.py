@@ -130,7 +130,11 @@ def order_of(asked: Start | Intervene, reader: RunReader) -> Order:
         return {"op": "intervene"} | asked.model_dump(include={"run", "at", "kind", "fields"})
     if asked.run is not None:
         return {"op": "go", "run": reader.run(asked.run).id}
-    return spec_order(chosen(asked.preset or "birth.joint", asked.seed, asked.settings))
+    name = asked.preset or "birth.joint"
+    experiment, _, number = name.partition(" ")
+    label = f"training {number}" if number else ""
+    purpose = {"experiment": experiment, "scale": "quick", "label": label, "settings": asked.settings}
+    return spec_order(chosen(name, asked.seed, asked.settings)) | {"purpose": purpose}
 
 
 def spec_order(spec: Spec) -> Order:

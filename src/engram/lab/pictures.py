@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engram.errors import EngramError, did_you_mean
+from engram.lab.roles import roles
 from engram.memory.stored import Stored
 from engram.models import Model, Trace
 from engram.models.memories import heads_of, memories_of
@@ -21,10 +22,12 @@ from engram.records.weights import initial_weights
 from engram.specs import Train
 from engram.tasks import Bigram, NoisyRecall
 from engram.tasks.batch import marks_of
+from engram.tasks.text import encode
 from engram.theory.bigram import best_guess, global_floor, previous_visits
 from engram.theory.noisy import noisy_levels
 
 LIKELIEST = 5
+LONGEST = 1024  # tokens of a sequence whose attention is drawn
 
 
 def catalogue(spec: Train) -> list[dict[str, Any]]:
@@ -48,13 +51,14 @@ def memories_at(spec: Train, w: Weights) -> list[Stored]:
 def _memory_entry(memory: Stored) -> dict[str, Any]:
     words = memory.labels
     diagonal = memory.has_answers and memory.answers.tolist() == list(range(len(words.rows)))
-    marks = {"rows": list(words.rows), "columns": list(words.columns), "diagonal": diagonal}
+    right = memory.answers.tolist() if memory.has_answers and not diagonal else None
+    marks = {"rows": list(words.rows), "columns": list(words.columns), "diagonal": diagonal, "right": right}
     return _entry(f"memory:{memory.name}", words.title, words.asks, words.answers) | marks
 
 
 def _entry(name: str, title: str, asks: str, answers: str) -> dict[str, Any]:
     """A picture whose rows and columns have no marks but their numbers."""
-    no_marks = {"rows": [], "columns": [], "diagonal": False}
+    no_marks = {"rows": [], "columns": [], "diagonal": False, "right": None}
     return {"name": name, "title": title, "asks": asks, "answers": answers} | no_marks
 
 
@@ -96,28 +100,27 @@ def cell(scores: Float[np.ndarray, "n m"], row: int, column: int, diagonal: bool
 
 def tokens_of(spec: Train, text: str | None, tokens: Sequence[int] | None) -> Int[np.ndarray, " T"]:
     """A user's own sequence as token ids."""
-    letters = getattr(spec.task, "alphabet", None)
-    if text is not None and letters is not None:
-        place = {letter: i for i, letter in enumerate(letters)}
-        unknown = next((letter for letter in text if letter not in place), None)
-        if unknown is not None:
-            raise EngramError(f"text: {unknown!r} is not in the vocabulary of this run")
-        tokens = [place[letter] for letter in text]
+    if text is not None:
+        return encode(spec.task, text, spec.seed)
     if not tokens:
-        raise EngramError("text: type at least one character, or give token ids")
+        raise EngramError("text: type at least one token, or give token ids")
     if len(tokens) > spec.task.T or max(tokens) >= spec.task.N:
         raise EngramError(f"text: at most {spec.task.T} tokens, each in 0 … {spec.task.N - 1}")
     return np.array(tokens)
 
 
-def own_sequence(spec: Train, length: int = 64) -> Int[np.ndarray, " T"]:
-    """A sequence of the task that training never sees."""
-    return spec.task.sample(spec.seed, 2**41, 1).tokens[0, :length]
+def own_sequence(spec: Train) -> Int[np.ndarray, " T"]:
+    """A sequence of the task that training never sees: all of it, so that every position can be looked at."""
+    return spec.task.sample(spec.seed, 2**41, 1).tokens[0, :LONGEST]
 
 
 @torch.no_grad()
 def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate: Sequence[Head]) -> dict[str, Any]:
-    """The likeliest tokens at every position, where the first of them comes from, and what came instead."""
+    """The likeliest tokens at every position, where the first of them comes from, and what is right there.
+
+    "right" holds None where nothing is asked for. Where the task asks for something else than the next token, "asks"
+    says so: right answers are known if the sequence is of the task's form.
+    """
     model, marks = without(model, ablate), marks_of(spec.task, spec.seed)
     trace = model(tokens)
     p = trace.logits[0].softmax(dim=1)
@@ -128,15 +131,30 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
     ]
     if p.shape[1] != spec.task.N:
         raise EngramError("text: this model answers questions; it does not go on with a sequence")
-    came = p[torch.arange(len(tokens) - 1), torch.from_numpy(tokens[1:])]
+    right, asked = _right(spec, tokens)
     return {
         "tokens": tokens.tolist(),
         "marks": [mark(marks, token) for token in tokens.tolist()],
-        "asked": (previous_visits(tokens[None])[0] >= 0).tolist(),
+        "asked": asked,
+        "asks": "answer" if hasattr(spec.task, "has_answers") else "next",
+        "right": [None if token is None else mark(marks, token) for token in right],
         "predictions": likeliest,
+        "heads": roles(spec, model),
         "parts": _parts(model, trace, best.indices[:, 0]),
-        "probabilities": [_plain(q) for q in came],
+        "probabilities": [None if token is None else _plain(p[t, token]) for t, token in enumerate(right)],
     }
+
+
+def _right(spec: Train, tokens: Int[np.ndarray, " T"]) -> tuple[list[int | None], list[bool]]:
+    """What is to be predicted at each position, and the positions at which the context, or the task, asks for it."""
+    task: Any = spec.task
+    if not hasattr(task, "has_answers"):
+        return [*tokens[1:].tolist(), None], (previous_visits(tokens[None])[0] >= 0).tolist()
+    if not task.has_answers(tokens):
+        return [None] * len(tokens), [False] * len(tokens)
+    nothing = [getattr(task, name, None) for name in ("blank", "undefined")]
+    right = [None if token in nothing else token for token in task.oracle(tokens[None])[0].tolist()]
+    return right, [token is not None for token in right]
 
 
 def _plain(value: Any) -> float | None:

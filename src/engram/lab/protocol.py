@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from engram.errors import EngramError
 
-VERSION = 3
+VERSION = 4
 LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
 Name = Annotated[str, Field(max_length=200)]
 Step = Annotated[int, Field(ge=0, le=10**9)]

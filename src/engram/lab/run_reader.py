@@ -1,6 +1,7 @@
 """The runs of a home as pages see them: lists, rows, pictures and predictions, made once for all pages."""
 
 import re
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ from engram.lab import pictures
 from engram.lab.protocol import Cell, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.lab.watched_run import Cache, WatchedRun
+from engram.records.faces import Face, faces
 from engram.records.follow import NoWeights
 from engram.records.index import lines
 from engram.records.kept import Kept
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MOST_RUNS = 64  # that are followed at once
+OF_FACE = ("words", "began", "seconds", "tags", "note", "headline")
 LISTED = ("id", "title", "seed", "state", "rows", "steps", "events", "family", "parts_at")
 
 
@@ -45,9 +48,13 @@ class RunReader:
         return run
 
     def runs(self) -> dict[str, Any]:
-        """All trainings; what is wrong with those that cannot be read, `engram runs ls` tells."""
+        """All trainings, in the words of `engram runs ls`; of those that cannot be read it also tells why."""
         trainings = [line for line in lines(self.home) if line.kind == "Train" and line.why is None]
-        listed = [{name: getattr(line, name) for name in LISTED} for line in trainings]
+        known = {face.run: face for face in faces(self.home)}
+        listed = [
+            {name: getattr(line, name) for name in LISTED} | _said_of(known.get(line.id) or Face(line.id, line.state))
+            for line in trainings
+        ]
         return {"t": "runs", "runs": listed, "presets": []}
 
     def frame(self, view: View, name: str, step: int) -> tuple[Any, bytes]:
@@ -59,9 +66,13 @@ class RunReader:
         key = (view.run, step, name, minus, view.dtype, tokens, heads)
         header = {"t": "picture", "run": run.id, "step": step, "picture": name, "minus": minus}
         header |= {"tokens": len(tokens) if tokens else None}
-        return key, self._made.get_or(
-            key, lambda: frame(header, run.values(step, name, minus, tokens, heads), view.dtype)
-        )
+
+        def made() -> bytes:
+            values = run.values(step, name, minus, tokens, heads)
+            best = values.argmax(axis=1).tolist() if minus is None and run.has_right_answers(name) else None
+            return frame(header | {"best": best}, values, view.dtype)
+
+        return key, self._made.get_or(key, made)
 
     def cell(self, asked: Cell) -> dict[str, Any]:
         run = self.seen(asked.run)
@@ -101,3 +112,9 @@ class RunReader:
             raise
         except EngramError as error:
             return about | {"error": str(error)}
+
+
+def _said_of(face: Face) -> dict[str, Any]:
+    """JSON knows no infinity, which the last value of a run that diverged may be."""
+    said = {name: getattr(face, name) for name in OF_FACE}
+    return said | {"headline": {name: value if isfinite(value) else None for name, value in face.headline.items()}}

@@ -21,6 +21,7 @@ from engram.errors import EngramError, Interrupted, explain_crash
 from engram.lab.mailbox import LEFT, Mailbox, Order
 from engram.learning import Moment
 from engram.records import Record
+from engram.records.about import Purpose, change, read
 from engram.records.fork import fork, steered
 from engram.records.writer import Writer, note, removed, write_spec
 from engram.runner.execute import execute
@@ -150,7 +151,7 @@ class Trainer:
             if not (folder / "spec.json").exists():  # it was there when the run was taken
                 raise removed(folder)
             torch.set_num_threads(threads_for(self.spec, self.home, cores()))
-            execute(self.spec, self.home, on_row=self.see, stop=self.stop, on_moment=self.keep)
+            execute(self.spec, self.home, on_row=self.see, stop=self.stop, on_moment=self.keep, on_stop=self.rest)
             self.ended = True
         except Interrupted:
             pass  # saved at a whole step; what interrupted it is an order, or a pause
@@ -186,6 +187,10 @@ class Trainer:
             writer.show(moment.step, moment.weights)
             self._shown = now + max(1 / self._hz, (time.monotonic() - now) / SHARE)
 
+    def rest(self, writer: Writer, moment: Moment) -> None:
+        """Where it stopped, the weights are shown: slider and pictures are then at the same step."""
+        writer.show(moment.step, moment.weights)
+
     # Orders, by name: each returns the step at which it takes effect.
 
     def on_start(self, order: Order) -> int:
@@ -193,6 +198,8 @@ class Trainer:
         folder = self.home / run_id(spec)
         if not (folder / "spec.json").exists():  # whoever asked can look at it from now on
             write_spec(spec, folder)
+        if "purpose" in order:
+            change(folder, lambda about: about.with_purpose(Purpose.model_validate(order["purpose"])))
         return self.take(spec)
 
     def on_go(self, order: Order) -> int:
@@ -210,7 +217,8 @@ class Trainer:
         _can_go_back(event, record.snapshot_steps)
         spec = steered(record.train, event, later=step >= now)
         paused = self.paused and self.spec is not None and run_id(self.spec) == record.id
-        fork(record, spec)
+        folder, purposes = fork(record, spec), read(record.folder).made_for
+        change(folder, lambda about: about.model_copy(update={"made_for": about.made_for or purposes}))
         self.take(spec)
         self.paused = paused
         return step

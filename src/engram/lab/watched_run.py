@@ -1,8 +1,9 @@
 """A run that somebody looks at: looked at once for all pages of a moment."""
 
+import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,8 @@ from engram.lab import pictures
 from engram.models import Model
 from engram.models.memories import heads_of
 from engram.models.trace import Head
-from engram.probes.columns import DRAWN, axis, curves, memories
+from engram.probes.columns import BY_HOPS, DRAWN, axis, column, curves, memories
+from engram.records import stored_spec
 from engram.records.follow import Follower
 from engram.records.index import line_of, state
 from engram.records.table import Column, Table
@@ -25,6 +27,8 @@ from engram.tasks.batch import marks_of
 
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
+BORN, SOLVED = 0.5, 0.9  # of recall; of accuracy on unseen sequences
+LONGEST_SETTING = 120  # characters of a value that is told whole
 MOST_ROWS = 20_000  # that a page is sent at once
 Made = TypeVar("Made")
 NOTHING_TO_SEE = {"N": None, "T": None, "letters": None} | {
@@ -114,7 +118,13 @@ class WatchedRun(Follower):
     def about(self) -> dict[str, Any]:
         """From the Spec; of one that may not be built, what lists say."""
         known = self._parts if self.untrusted is None else self._listed | NOTHING_TO_SEE
-        return {"t": "about", "run": self.id} | known
+        return {"t": "about", "run": self.id, "settings": self._settings} | known
+
+    @cached_property
+    def _settings(self) -> list[dict[str, str]]:
+        """Every field of the Spec by its dotted name, as it is stored."""
+        found = ((name, _as_text(value)) for name, value in stored_spec.fields(self.record.spec_json))
+        return [{"name": name, "value": _shortened(text)} for name, text in found]
 
     @cached_property
     def _listed(self) -> dict[str, Any]:
@@ -151,6 +161,15 @@ class WatchedRun(Follower):
             return None
         return {"t": "rows", "run": self.id, "from": start, "columns": drawn_columns(self.table, start)}
 
+    def has_right_answers(self, picture: str) -> bool:
+        """Whether each row of a memory has one right answer that its place does not tell: such answers are listed."""
+        return any(entry["name"] == picture and entry["right"] is not None for entry in self.about["pictures"])
+
+    @property
+    def _why(self) -> str | None:
+        """Why it ended before its time, in the words of its record."""
+        return str((self.record.ended or {}).get("end", "")) if self.state == "diverged" else None
+
     def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
         return {
             "t": "state",
@@ -159,13 +178,17 @@ class WatchedRun(Follower):
             "step": len(self.table) - 1 if len(self.table) else None,
             "snapshots": self.stored,
             "live": next(iter(self.live), None),
+            "why": self._why,
             "births": self._births.so_far(),
             "trainer": trainer,
         }
 
 
 class Births:
-    """When each memory first recalls more than half of what it is asked; what was seen is not looked at again."""
+    """When each memory first recalls more than half of what it is asked, and when each number of hops is solved.
+
+    What was seen is not looked at again.
+    """
 
     def __init__(self, table: Table):
         self._table, self._cuts = table, table.cuts
@@ -175,17 +198,34 @@ class Births:
     def so_far(self) -> list[dict[str, Any]]:
         if self._cuts != self._table.cuts:
             self._cuts, self._born, self._seen = self._table.cuts, {}, {}
-        known = memories(self._table.measured)
-        for name in (memory.name for memory in known if memory.name not in self._born):
-            self._look_at(name, self._table.columns[name])
-        return [{"step": self._born[m.name], "what": f"{m.title} is born"} for m in known if m.name in self._born]
+        known = list(_milestones(self._table.measured))
+        for name, level, _ in known:
+            if name not in self._born:
+                self._look_at(name, self._table.columns[name], level)
+        return [{"step": self._born[name], "what": what} for name, _, what in known if name in self._born]
 
-    def _look_at(self, name: str, column: Column) -> None:
+    def _look_at(self, name: str, column: Column, level: float) -> None:
         seen = self._seen.get(name, 0)
-        above = np.flatnonzero(column.values[seen:] > 0.5)
+        above = np.flatnonzero(column.values[seen:] > level)
         self._seen[name] = len(column.values)
         if len(above):
             self._born[name] = int(column.steps[seen + above[0]])
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SETTING else f"{text[:LONGEST_SETTING]}… ({len(text)} characters)"
+
+
+def _milestones(names: Sequence[str]) -> Iterator[tuple[str, float, str]]:
+    """By column: a level, and what has happened when it is first above it."""
+    for memory in memories(names):
+        yield memory.name, BORN, f"{memory.title} is born"
+    for hops in (found for found in map(column, names) if found.group == BY_HOPS):
+        yield hops.name, SOLVED, f"{hops.title} {'is' if hops.title.endswith('hop') else 'are'} solved"
 
 
 def drawn_columns(table: Table, start: int) -> dict[str, list[Any]]:

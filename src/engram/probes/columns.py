@@ -1,5 +1,6 @@
 """What a column of the rows is: the group that it is drawn with, and its title there. Any name will do."""
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -11,7 +12,11 @@ AXES = {
     "loss when truncated": "loss when truncated (nats)",
     "kl": "KL divergence (nats)",
 }
-DRAWN = {"probability on clean text"}  # beside losses, accuracies and recalls, unless a person switches them off
+BY_HOPS = "accuracy by hops"  # on unseen sequences
+DRAWN = {
+    "probability on clean text",
+    BY_HOPS,
+}  # beside losses, accuracies and recalls, unless a person switches them off
 WORDS = {
     "in_context": "in context",
     "first": "first visits",
@@ -21,6 +26,8 @@ WORDS = {
     "p_noise": "noise token",
     "p_correct": "right token",
 }
+
+HOPS = re.compile(r"hop\d+")  # a group of positions that ask for so many hops
 
 
 class Column(NamedTuple):
@@ -35,6 +42,8 @@ def column(name: str) -> Column:
 
 def _group_and_title(parts: list[str]) -> tuple[str, str]:
     match parts:
+        case ["test", test, "accuracy", hops] if HOPS.fullmatch(hops):
+            return BY_HOPS, hops_in_words(hops) if test == "all" else f"{test}: {hops_in_words(hops)}"
         case ["test", test, *inner] if inner:
             group, title = _group_and_title(inner)
             return f"{group} on tests", f"{test}: {title}"
@@ -70,7 +79,15 @@ def _of_noise(parts: list[str]) -> tuple[str, str]:
 
 def _word(part: str) -> str:
     """Letters of the paper stay as they are: W_K1."""
+    if HOPS.fullmatch(part):
+        return f"at {hops_in_words(part)}"
     return WORDS.get(part, part.replace("_", " ") if part.islower() else part)
+
+
+def hops_in_words(group: str) -> str:
+    """2 hops, of the group hop2."""
+    number = group.removeprefix("hop")
+    return "1 hop" if number == "1" else f"{number} hops"
 
 
 def axis(group: str) -> str:

@@ -35,12 +35,14 @@ def execute(
     stop: Stop = lambda: False,
     path: str = "auto",
     on_moment: OnMoment = lambda writer, moment: None,
+    on_stop: OnMoment = lambda writer, moment: None,
     snapshots: int | None = None,
 ) -> Record:
     """Run a Spec to its end and return its Record: reused if finished, resumed if part-done.
 
     `on_row` sees every row, stored ones first; when `stop` says so, the run is saved and Interrupted is raised.
     `on_moment` sees every step of a training with its weights, and may keep more of it than a record must have.
+    `on_stop` sees the step before which a training was stopped.
     `snapshots`: weights are stored every so many steps, too; no number of the run depends on that.
     """
     record = Record(home / run_id(spec))
@@ -55,7 +57,7 @@ def execute(
         for row in Record(record.folder).rows:
             on_row(row)
         if isinstance(spec, Train):
-            _train(spec, writer, device, chosen, on_row, stop, storing(snapshots, on_moment))
+            _train(spec, writer, device, chosen, on_row, stop, storing(snapshots, on_moment), on_stop)
         else:
             _measure(spec, writer, chosen, on_row, stop)
         writer.end("finished")
@@ -98,13 +100,23 @@ def fresh_rows(spec: Spec, path: str) -> Iterator[Row]:
     return search_rows(spec, path) if isinstance(spec, Search) else law_rows(spec)
 
 
-def _train(spec: Train, writer: Writer, device: str, path: str, on_row: OnRow, stop: Stop, on_moment: OnMoment) -> None:
+def _train(
+    spec: Train,
+    writer: Writer,
+    device: str,
+    path: str,
+    on_row: OnRow,
+    stop: Stop,
+    on_moment: OnMoment,
+    on_stop: OnMoment,
+) -> None:
     snapshots = _snapshots(spec)
     refuse_lost(Record(writer.folder), spec, writer.state.step)
     try:
         for moment, row in measured_steps(spec, device, path, writer.state, Record(writer.folder).snapshot):
             if stop():
                 writer.save(moment.step, moment.state)
+                on_stop(writer, moment)
                 raise Interrupted([writer.record.id], moment.step)
             writer.save_if_due(moment.step, moment.state)
             writer.append(row)

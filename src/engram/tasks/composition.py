@@ -132,6 +132,13 @@ class Composition(Value, name="tasks.composition.Composition"):
         """The permutations σ_1 … σ_k that stand in the tokens."""
         return (tokens[:, 1 : -self.n] - self.first_value).reshape(-1, self.k, self.n)[:, ::-1]
 
+    def has_answers(self, tokens: Int[np.ndarray, " t"]) -> bool:
+        """Whether a sequence is one of the task: a hop token, k permutations, and blanks."""
+        if len(tokens) != self.T or tokens[0] >= len(self.powers) or (tokens[-self.n :] != self.blank).any():
+            return False
+        blocks = np.sort(tokens[1 : -self.n].reshape(self.k, self.n), axis=1)
+        return bool((blocks == self.first_value + np.arange(self.n)).all())
+
     def oracle(self, tokens: Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
         """What is to be predicted, from the tokens alone."""
         hops = np.array(self.powers)[tokens[:, 0]][:, None, None]

@@ -100,6 +100,11 @@ class Hops(Value, name="tasks.hops.Hops"):
         groups |= {f"hop{j}": (kind == j) & (targets != self.blank) for j in range(self.most + 1)}
         return Batch(tokens, targets, groups)
 
+    def has_answers(self, tokens: Int[np.ndarray, " t"]) -> bool:
+        """Whether a sequence of any length asks for hops: a hop token, then letters."""
+        letters = tokens[1:] - self.first_letter
+        return bool(0 <= tokens[0] <= self.most and ((letters >= 0) & (letters < self.letters)).all())
+
     def oracle(self, tokens: Int[np.ndarray, "B T"]) -> Int[np.ndarray, "B T"]:
         """What is to be predicted, from the tokens alone."""
         letters, k = tokens[:, 1:], tokens[:, 0]

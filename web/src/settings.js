@@ -1,0 +1,28 @@
+/** What the run is: what it was made for, when, and every field of its Spec. */
+import { html } from "./html.js";
+import { Panel } from "./panel.js";
+import { day } from "./picker.js";
+import { about, info, run } from "./store.js";
+
+/** @param {number | null | undefined} seconds */
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
+
+/** @param {{rows: [string, string][], fields?: boolean}} props */
+function List({ rows, fields = false }) {
+  return html`<dl class=${fields ? "settings fields-of" : "settings"}>${rows.filter(([, value]) => value !== "").map(([name, value]) =>
+    html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+export function Settings() {
+  const known = info.value, settings = about.value?.settings ?? [];
+  /** @type {[string, string][]} */
+  const told = [["run", run.value ?? ""], ["what", known?.words ?? ""], ["began", day(known?.began ?? null)],
+    ["trained for", duration(known?.seconds)], ["tags", known?.tags.join(", ") ?? ""], ["note", known?.note ?? ""]];
+  return html`<${Panel} name="settings" title="Settings"><div data-testid="settings">
+    <${List} rows=${told} /><${List} fields rows=${settings.map((s) => /** @type {[string, string]} */ ([s.name, s.value]))} /></div>
+  <//>`;
+}

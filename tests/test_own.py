@@ -16,7 +16,7 @@ from engram.show.report import report
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("own_*.py")), ids=lambda file: file.stem)
 def test_every_example_runs_and_resumes_from_its_record_alone(file: Path, home: Path) -> None:
     result = api.run(str(file), scale="smoke", seeds=2)
     assert result.notes == []

@@ -55,7 +55,7 @@ class Ahead:
 def in_words(seconds: float | None) -> str:
     """
     >>> in_words(42.0), in_words(200.0), in_words(9000.0), in_words(3e6), in_words(1e12), in_words(None)
-    ('about 42 s', 'about 3 min', 'about 2.5 h', 'about 35 days', 'about 31689 years', 'how long is not known')
+    ('about 42 s', 'about 3 min', 'about 2.5 h', 'about 35 days', 'about 31688 years', 'how long is not known')
     """
     if seconds is None:
         return "how long is not known"

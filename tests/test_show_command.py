@@ -154,7 +154,7 @@ def test_what_takes_long_is_asked_first(home: Path, said: Said) -> None:
 
 def test_yes_begins_what_takes_long(home: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     def minutes(self: Experiment, scale: Any) -> float:
-        return 1e4
+        return 1e9
 
     monkeypatch.setattr(Experiment, "minutes", minutes)
     code, out, err = said("run", "memory.margin", "--scale", "smoke")

@@ -148,7 +148,7 @@ def test_an_ablated_head_writes_nothing_until_it_is_restored(home: Path) -> None
         ((Restore(step=3, layer=2),), r"head: \(2, 1\) is not ablated"),
         ((Change(step=3, field="model.d", value=64),), "model.d cannot change on the way; allowed: plan.batch"),
         ((Change(step=3, field="task.T", value=64),), "task.T: the vocabulary and the length"),
-        ((Change(step=3, field="task.K", value=0),), "task.K: input should be greater than or equal to 1; got 0"),
+        ((Change(step=3, field="task.K", value=0),), "task.K: must be positive; got 0"),
         ((Change(step=3, field="task.k", value=2),), "no such field in Bigram; did you mean K"),
     ],
 )

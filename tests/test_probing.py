@@ -126,3 +126,13 @@ def test_a_last_look_is_in_the_last_row(tiny: Tiny, tmp_path: Path) -> None:
     expected |= preference(model.architecture, model.weights, task, batch)
     expected |= shares(model.architecture, model.weights, batch)
     assert {name: record.last(name) for name in expected} == pytest.approx(expected, rel=1e-4, abs=1e-6, nan_ok=True)
+
+
+def test_groups_are_measured_as_often_as_the_plan_says(tiny: Tiny, tmp_path: Path) -> None:
+    """A sparse record says the numbers of the whole one, and its loss at every step."""
+    whole = execute(tiny(steps=7), tmp_path / "a").table
+    sparse = execute(tiny(steps=7, groups_every=3), tmp_path / "b").table
+    assert np.array_equal(whole.dense("loss"), sparse.dense("loss"))
+    kept = np.isfinite(sparse.dense("accuracy.in_context"))
+    assert np.flatnonzero(kept).tolist() == [0, 3, 6, 7]
+    assert np.array_equal(whole.dense("accuracy.in_context")[kept], sparse.dense("accuracy.in_context")[kept])

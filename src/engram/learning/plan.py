@@ -93,6 +93,7 @@ class Plan(Value, name="learning.plan.Plan"):
     loss               a group of the task, or "all"; rows report the groups that the loss reads
     probe_every        steps between recall probes
     attention_every    steps between attention probes, and between tests on other tasks
+    groups_every       steps between losses and accuracies of single groups; the loss itself stands in every row
     at_end             names of probes that measure the trained model once, in the last row
     probes             your own probes (engram.probes.probe.Probe)
     snapshot_every     steps between stored weights; steps 0, 1, 2, 4, 8, … and the last one are always stored
@@ -113,6 +114,7 @@ class Plan(Value, name="learning.plan.Plan"):
     dtype: Literal["float32", "float64"] = "float32"
     rate: tuple[tuple[Steps, Annotated[float, Field(ge=0)]], ...] = ()
     stages: tuple[Stage, ...] = ()
+    groups_every: Annotated[int, Field(ge=1)] = 1
 
     @model_validator(mode="after")
     def _names_agree(self) -> "Plan":
@@ -159,6 +161,11 @@ class Plan(Value, name="learning.plan.Plan"):
         moving = self.stage_at(step).trained or self.trained
         resting = {name: self.steps + 1 for name in self.trained if name not in moving}
         return self.model_copy(update={"stages": (), "frozen_until": self.frozen_until | resting})
+
+    def kept(self, step: int, metrics: dict[str, float]) -> dict[str, float]:
+        """What of a batch's metrics the row of this step keeps: at the end and when groups are due, all."""
+        due = step % self.groups_every == 0 or step == self.steps
+        return metrics if due else {name: value for name, value in metrics.items() if name == "loss"}
 
     def trained_at(self, step: int) -> tuple[str, ...]:
         """The matrices that move at this step."""

@@ -34,7 +34,7 @@ def measured_steps(
         step = at.moment.step
         used = silenced(spec.model, at.w, spec.silent(step))
         probed = probe(at.now, step, used, at.gradients, partial(_first, spec, at.w))
-        yield at.moment, {"step": step} | at.moment.metrics | probed
+        yield at.moment, {"step": step} | spec.plan.kept(step, at.moment.metrics) | probed
 
 
 @torch.no_grad()

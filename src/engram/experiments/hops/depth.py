@@ -33,6 +33,7 @@ TASK = {"smoke": (8, 2), "quick": (32, 4), "paper": (98, 16)}  # length, most ho
 SIZES = {"smoke": (8, 2, 4), "quick": (64, 4, 32), "paper": (128, 4, 32)}  # d, heads, batch
 STEPS = {"smoke": (6, 2), "quick": (6000, 200), "paper": (12_000, 500)}  # all, and those of the warm-up
 RATE = {"smoke": 1e-3, "quick": 1e-3, "paper": 1e-3}
+GROUPS_EVERY = {"smoke": 1, "quick": 1, "paper": 20}  # the losses and accuracies of 19 groups at every step are 5 MB
 DECAY = 0.01  # AdamW's own
 ABOVE_CHANCE = 0.25  # an alignment, as in hops.published
 
@@ -54,6 +55,7 @@ def training(scale: Scale, depth: int, seed: int) -> Train:
         rate=((0, 0.0), (warm, 1.0), (steps + 1, 0.0)),
         probe_every=steps,
         attention_every=max(1, steps // 60),
+        groups_every=GROUPS_EVERY[scale],
         at_end=("hop_alignment", "hop_layers", "hop_patches"),
     )
     return Train(task=task, model=model, plan=plan, seed=seed, tests={"all": task})

@@ -91,11 +91,20 @@ def _has_every(record: Any, every: int) -> bool:
     return set(range(0, len(record.table), every)) <= set(record.snapshot_steps)
 
 
-def births_table(births: Births) -> list[dict[str, Any]]:
-    """A memory a row, a level a column; one that is never born has a dash."""
+def births_table(births: Births, last: int) -> list[dict[str, Any]]:
+    """A memory a row, a level a column; one that is not born by the last step may be born later, had it gone on."""
     named = {name.removeprefix("recall."): by_level for name, by_level in births.items()}
     columns = {name: {f"above {level:g}": step for level, step in levels.items()} for name, levels in named.items()}
     return [
-        {"memory": name} | {level: "–" if step is None else f"step {step}" for level, step in steps.items()}
+        {"memory": name} | {level: _born(step, last) for level, step in steps.items()}
         for name, steps in columns.items()
     ]
+
+
+def births_beside_table(rows: Sequence[dict[str, Any]], last: dict[str, int]) -> list[dict[str, Any]]:
+    """A memory a row, a run a column; `last` has the last step of each."""
+    return [{"birth of": row["memory"]} | {run: _born(row[run], end) for run, end in last.items()} for row in rows]
+
+
+def _born(step: int | None, last: int) -> str:
+    return f"not by step {last}" if step is None else f"step {step}"

@@ -70,7 +70,7 @@ def show(run: str, *, json: bool = False) -> None:
     settings = {name: value for name, value in told.items() if not name.startswith(("env.", "final."))}
     final, env = ({name: value for name, value in told.items() if name.startswith(p)} for p in ("final.", "env."))
     told_of = [[{"field": name, "value": value} for name, value in part.items()] for part in (settings, final, env)]
-    for part in (told_of[0], births_table(births(record)), *told_of[1:]):
+    for part in (told_of[0], births_table(births(record), record.last_step), *told_of[1:]):
         if part:
             tell("")
             print_table("part", part, json)
@@ -115,6 +115,7 @@ def note(run: str, *words: str, json: bool = False) -> None:
 @runs.command
 def diff(a: str, b: str, *, json: bool = False) -> None:
     """Show what differs between two runs: settings, births, curves and final values; and draw both."""
+    from engram.cli.run_table import births_beside_table
     from engram.records.compare import births_beside, curves_beside
     from engram.records.compare import diff as differences
     from engram.records.files import home
@@ -131,8 +132,8 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
     if json:
         answer(found | {"figures": [str(path) for path in figures]})
         return
-    never = [{name: "never" if step is None else step for name, step in row.items()} for row in found["births"]]
-    for name, rows in (found | {"births": [{"birth of": row.pop("memory")} | row for row in never]}).items():
+    born = births_beside_table(found["births"], {"a": one.last_step, "b": other.last_step})
+    for name, rows in (found | {"births": born}).items():
         if rows:
             tell(*([] if name == "differences" else [""]))
             print_table(name, rows, json)

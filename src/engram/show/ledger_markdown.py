@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engram.show.claims import STATES, by_paper, claim_state, counts, remarks, tally
-from engram.show.tables import in_words, known, named, number, span
+from engram.show.tables import found, in_words, known, named, number, span
 
 HEAD = """# Ledger
 
@@ -61,7 +61,7 @@ def _row(claim: dict[str, Any]) -> list[str]:
 
 def _measured(measure: dict[str, Any]) -> str:
     """A number with its interval, or with what stands for it; an exact one stands alone."""
-    value, instead = number(measure["measured"]), known(measure)
+    value, instead = found(measure), known(measure)
     if measure["interval"] is None or instead == "exact":
         return value
     return f"{value}<br>({instead or span(measure['interval'])})"

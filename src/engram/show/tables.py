@@ -126,11 +126,17 @@ def known(measure: dict[str, Any]) -> str | None:
     return {"exact": "exact", "worst of seeds": seeds}.get(measure["method"])
 
 
+def found(measure: dict[str, Any]) -> str:
+    """The measured value; behind ≥ or ≤ where seeds enter with a bound."""
+    bound = measure["bound"] if measure["measured"] is not None else None
+    return " ".join(filter(None, (bound, number(measure["measured"]))))
+
+
 def in_words(measure: dict[str, Any]) -> list[str]:
     """The band, the measured value, its interval or what stands for it, and what n counts."""
     interval = known(measure) or span(measure["interval"])
     n = f"{measure['n']}" if measure["counts"] == "seeds" else f"{measure['n']} {measure['counts']}"
-    return [span(measure["predicted"]), number(measure["measured"]), interval, n]
+    return [span(measure["predicted"]), found(measure), interval, n]
 
 
 def named(measure: dict[str, Any]) -> str:

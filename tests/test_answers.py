@@ -4,15 +4,18 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from cyclopts import App
 
+from engram.claims.registration import Status
+from engram.cli import envelopes
 from engram.cli.completion import SHELLS, experiments_to_complete
 from engram.cli.envelopes import ANSWERS, Error, schema
 from engram.cli.main import app
 from engram.experiments import names
+from engram.registered import STATUSES
 
 ROOT = Path(__file__).parent.parent
 Said = Callable[..., tuple[int, str, str]]
@@ -23,6 +26,12 @@ def test_the_schema_is_published() -> None:
     assert json.loads((ROOT / "docs/answers.schema.json").read_text()) == schema()
     described = (ROOT / "docs/json.md").read_text()
     assert [command for command in ANSWERS if f"`engram {command}`" not in described] == []
+
+
+def test_a_status_is_no_verdict() -> None:
+    """How a claim was decided must not read as how it ended: a claim on fresh seeds may disagree."""
+    assert list(STATUSES) == [*get_args(Status)] == [*get_args(envelopes.Status)]
+    assert "confirmed" not in "".join((ROOT / name).read_text() for name in ("LEDGER.md", "docs/findings.md"))
 
 
 ASKED = {

@@ -20,7 +20,15 @@ LEDGER = {"a.b": {"verdict": "agrees", "scale": "quick", "seeds": 10}}
 
 
 def measure(value: float | None, n: int = 1, method: str = "t over seeds") -> dict[str, Any]:
-    return {"name": "x", "note": "", "bound": None, "measured": value, "predicted": [0.9, None], "n": n, "method": method}
+    return {
+        "name": "x",
+        "note": "",
+        "bound": None,
+        "measured": value,
+        "predicted": [0.9, None],
+        "n": n,
+        "method": method,
+    }
 
 
 def claim(*measures: dict[str, Any], seeds: int = 1, scale: str = "quick", **more: Any) -> dict[str, Any]:

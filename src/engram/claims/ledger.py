@@ -92,7 +92,7 @@ class Entry:
             return "exact"
         if self.unregistered or self.settings:
             return "exploratory"
-        return "confirmed" if registration()[self.experiment.name].earlier else "registered"
+        return "fresh seeds" if registration()[self.experiment.name].earlier else "registered"
 
     @property
     def source(self) -> str | None:

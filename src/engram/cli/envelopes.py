@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import models_json_schema
 
 Verdict = Literal["agrees", "disagrees", "inconclusive", "missing"]
+Status = Literal["registered", "fresh seeds", "exploratory", "exact"]
 Number = float | None
 Pair = Annotated[list[Number], Field(min_length=2, max_length=2, description="null: open on this side")]
 Scale = Literal["smoke", "quick", "paper"]
@@ -46,6 +47,7 @@ class Measure(Envelope):
     interval: Pair
     n: int
     verdict: Verdict
+    bound: Literal["≥", "≤"] | None = Field(description="measured is a bound: seeds did not get there within the run")
 
 
 class Claim(Envelope):
@@ -57,6 +59,7 @@ class Claim(Envelope):
     experiment: str
     scale: Scale | None
     verdict: Verdict
+    status: Status
     predicted: Pair | None
     measured: Number
     interval: Pair | None

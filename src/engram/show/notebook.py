@@ -54,8 +54,7 @@ def _trace(trace: Trace) -> str:
 def _claim(claim: Claim) -> str:
     head = f"<b>{escape(claim.id)}</b>: {escape(claim.verdict)}, n = {claim.n}<br>{escape(claim.statement)}"
     rows = [
-        [escape(m.name), _measured(m), _span(m.interval), _span((m.low, m.high)), m.verdict]
-        for m in claim.measures
+        [escape(m.name), _measured(m), _span(m.interval), _span((m.low, m.high)), m.verdict] for m in claim.measures
     ]
     return f"<div>{head}<br>{table(['what is measured', 'measured', '95 %', 'predicted', 'verdict'], rows)}</div>"
 

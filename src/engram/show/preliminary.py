@@ -72,7 +72,5 @@ def _print(console: Console, claim: Mapping[str, Any], words: str) -> None:
     console.print(Text.assemble((printable(claim["id"]), "bold"), "  ", (words, STYLE[_place(claim["measures"])])))
     console.print(Text(f"  {printable(claim['statement'])}", "dim"))
     for part in claim["measures"]:
-        numbers = (
-            f"{found(part)}  predicted: {span(part['predicted'])}  {place_of(part) or 'not measured'}"
-        )
+        numbers = f"{found(part)}  predicted: {span(part['predicted'])}  {place_of(part) or 'not measured'}"
         console.print(Text(f"  · {printable(named(part))}\n      {numbers}"))

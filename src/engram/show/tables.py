@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engram.registered import STATUSES
+from engram.registered import COUNTED, STATUSES
 from engram.show.claims import STATES, remarks
 from engram.text import printable
 
@@ -80,7 +80,10 @@ def _verdict(verdict: str) -> tuple[str, str]:
 def print_counts(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     """A line for each kind of claim: how many there are, what became of them, and how they stand."""
     for row in rows:
-        found = [", ".join(f"{row[name]} {name}" for name in names if row[name]) for names in (STATES, STATUSES)]
+        found = [
+            ", ".join(f"{row[name]} {COUNTED.get(name, name)}" for name in names if row[name])
+            for names in (STATES, STATUSES)
+        ]
         line = Text.assemble((f"{row['kind']:<42}", "dim"), f"{row['claims']:>4}  {' · '.join(filter(None, found))}")
         console.print(line, soft_wrap=True)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from engram.errors import EngramError
 from engram.tasks.facts import OwnFacts
@@ -114,7 +113,7 @@ def test_python_and_the_table_find_the_same_mistakes(
     expected = [why for _, why in senseless] or too_few(facts)
     if expected:
         assert list(mistakes(path.parent, path.read_text())) == expected
-        with pytest.raises(ValidationError):
+        with pytest.raises(EngramError):
             OwnFacts(facts=tuple(facts))
     else:
         assert OwnFacts.read(path) == OwnFacts(facts=tuple(facts))

@@ -203,15 +203,11 @@ def test_a_description_written_by_hand_is_explained(kind: Any, fields: dict[str,
 
 def test_fields_have_names_and_are_frozen() -> None:
     kind: Any = Simplified
-    with pytest.raises(
-        EngramError, match=r"^Simplified: name the fields, as in Simplified\(d=…\); got 64"
-    ):
+    with pytest.raises(EngramError, match=r"^Simplified: name the fields, as in Simplified\(d=…\); got 64"):
         kind(64)
     with pytest.raises(EngramError, match=r"^Simplified\.d: it is frozen, .*; make another with d=…$"):
         kind().d = 3
-    with pytest.raises(
-        EngramError, match=r"^Simplified\.dd: no such field; did you mean d\? allowed: d, "
-    ):
+    with pytest.raises(EngramError, match=r"^Simplified\.dd: no such field; did you mean d\? allowed: d, "):
         kind().dd = 3
 
 

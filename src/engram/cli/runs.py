@@ -33,17 +33,20 @@ def ls(
     """
     from dataclasses import asdict
 
-    from engram.cli.run_table import table
+    from engram.cli.run_table import print_runs, table
     from engram.records.choosing import chosen, in_order
     from engram.records.faces import faces
     from engram.records.files import home
 
     found = faces(home())
-    shown = in_order(chosen(found, where, tag), sort)
+    shown = chosen(in_order(found, sort), where, tag)
     if json:
         answer({"runs": [asdict(face) | {"words": face.words} for face in shown]})
         return
-    print_table("runs", table(shown, [face.run for face in found]), json)
+    if not shown:
+        tell(f"none of {len(found)} runs fits" if found else f"no runs in {near(home())} yet; `engram birth` makes one")
+        return
+    print_runs(table(shown, [face.run for face in found]))
 
 
 @runs.command

@@ -34,6 +34,7 @@ from engram.cli.queue import queue
 from engram.cli.register import register
 from engram.cli.sweep import sweep
 from engram.cli.truncate import truncate
+from engram.cli.usage import in_words
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.signals import listen, raised_before, report_stop, stop_listening
 
@@ -262,7 +263,7 @@ def _run(words: list[str]) -> None:
             code = app([w for w in words if w != "--debug"], result_action="return_value")
         sys.exit(code if isinstance(code, int) else 0)
     except CycloptsError as error:
-        fail("usage", " ".join(str(error).split()), 2, words)
+        fail("usage", in_words(error, app), 2, words)
     except (Interrupted, KeyboardInterrupt) as stop:
         _stopped(stop, words)
     except BrokenPipeError:

@@ -46,11 +46,46 @@ ASKED = {
 }
 
 
-def test_answers_have_their_schemas(home: Path, said: Said) -> None:
-    for command, words in ASKED.items():
+OF_A_RUN = {
+    "sweep": ["sweep", "birth.joint", "--scale", "smoke", "--set", "task.K=1,3"],
+    "runs show": ["runs", "show", "last"],
+    "runs tag": ["runs", "tag", "last", "good"],
+    "runs note": ["runs", "note", "last", "seen"],
+    "runs check": ["runs", "check", "last"],
+    "runs resume": ["runs", "resume", "last"],
+    "truncate": ["truncate", "last", "--sequences", "8"],
+    "report": ["report", "last", "--output", "one.html"],
+    "runs export": ["runs", "export", "last", "--into", "elsewhere"],
+    "runs import": ["runs", "import", "elsewhere"],
+}
+OF_FACTS = {
+    "fact learn": ["fact", "learn", str(ROOT / "examples" / "countries.csv"), "--steps", "300"],
+    "fact see": ["fact", "see", "last", "France", "capital"],
+    "fact edit": ["fact", "edit", "last", "France", "capital", "Rome", "--keep"],
+    "runs rm": ["runs", "rm", "last", "--yes"],
+}
+
+
+@pytest.mark.parametrize("asked", [ASKED, OF_A_RUN, OF_FACTS], ids=["lists", "of a run", "of facts"])
+def test_answers_have_their_schemas(
+    asked: dict[str, list[str]], home: Path, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command, words in asked.items():
         code, out, err = said(*words, "--json")
         assert (code, out.count("\n")) == (0, 1), err
         ANSWERS[command].model_validate_json(out)
+
+
+def test_a_sweep_that_is_only_planned_has_the_same_schema(home: Path, said: Said) -> None:
+    _, out, _ = said(*OF_A_RUN["sweep"], "--dry-run", "--json")
+    assert ANSWERS["sweep"].model_validate_json(out).model_dump()["left"] == 2
+
+
+def test_every_command_that_answers_has_a_schema() -> None:
+    """The kinds of `predict` answer alike; the script of `completion` is no answer."""
+    known = {"predict pairs", "predict facts", "predict zipf", "completion"}
+    assert {command for command, _ in commands(app)} - known <= set(ANSWERS)
 
 
 BAD = {

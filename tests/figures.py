@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from engram.show.series import name_of as name_in_numbers
 from engram.show.style import SMALLEST
 
 NUMBER = re.compile(r"[−\d.,·⁰¹²³⁴-⁹⁻-]+|\$.*\$")
@@ -54,6 +55,13 @@ def _of_panel(ax: Axes) -> Iterator[str]:
         if not words and _values(ax, axis) > 1 and _inside(axis) < 2:
             yield f"its {axis.axis_name} axis has fewer than two numbers"
     yield from _unnamed(ax)
+    odd = [label for label in _labels(ax) if not label or label.startswith("_") or label == "not named"]
+    if odd:
+        yield f"{len(odd)} series have no readable name in its numbers: {sorted(set(odd))[:3]}"
+
+
+def _labels(ax: Axes) -> list[str]:
+    return [name_in_numbers(artist, ax) for artist in (*ax.lines, *ax.patches, *ax.collections)]
 
 
 def _inside(axis: Axis) -> int:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from engram.cli.completion import Name
-from engram.cli.output import answer, console, near, say, tell
+from engram.cli.output import answer, console, say, tell, tell_figures
 from engram.errors import EngramError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _print_shown(found: "Shown", scale: str | None) -> None:
         return
     seeds = f"{len(found.seeds)} seed{'s' * (len(found.seeds) != 1)} ({seeds_in_words(found.seeds)})"
     tell("", f"from {len(found.records)} records at {found.scale} scale, {seeds}; nothing was computed")
-    tell(*(f"figure  {near(path)}" for path in found.figures if path.suffix == ".png"))
+    tell_figures(found.figures)
 
 
 def fields(name: Name, *, scale: str = "quick", json: bool = False) -> None:

@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from engram.errors import EngramError
 from engram.records.files import replace, writing_to
 from engram.show.literal import plain
+from engram.show.series import name_of
 from engram.show.style import house_style
 
 FORMATS = {
@@ -108,10 +109,12 @@ def _rows(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
         cells = ((x, y, value) for y, row in enumerate(image) for x, value in enumerate(row))
         yield from ({"kind": "image", "series": i, "x": x, "y": y, "value": value} for x, y, value in cells)
     for i, box in enumerate(panel["boxes"], 1):
-        yield {"kind": "box", "series": i} | dict(zip(("x", "y", "width", "height"), box, strict=True))
+        named = {"kind": "box", "series": i, "label": panel["box_labels"][i - 1]}
+        yield named | dict(zip(("x", "y", "width", "height"), box, strict=True))
     for i, shape in enumerate(panel["shapes"], 1):
+        named = {"kind": "shape", "series": i, "label": panel["shape_labels"][i - 1]}
         points = ((part, x, y) for part, path in enumerate(shape, 1) for x, y in path)
-        yield from ({"kind": "shape", "series": i, "part": part, "x": x, "y": y} for part, x, y in points)
+        yield from (named | {"part": part, "x": x, "y": y} for part, x, y in points)
 
 
 def _panel(ax: Axes) -> dict[str, Any]:
@@ -121,12 +124,14 @@ def _panel(ax: Axes) -> dict[str, Any]:
         "x": plain(ax.get_xlabel()),
         "y": plain(ax.get_ylabel()),
         "lines": [
-            {"label": plain(str(line.get_label())), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
+            {"label": name_of(line, ax), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
             for line in ax.lines
         ],
         "images": [_numbers(image.get_array()) for image in ax.images],
         "boxes": [_numbers([*box.get_xy(), box.get_width(), box.get_height()]) for box in rectangles],
         "shapes": [[_numbers(path.vertices) for path in shape.get_paths()] for shape in ax.collections],
+        "box_labels": [name_of(box, ax) for box in rectangles],
+        "shape_labels": [name_of(shape, ax) for shape in ax.collections],
     }
 
 

@@ -1,7 +1,9 @@
 """What a reader must find in every figure; `faults` names what is missing."""
 
+import csv
 import re
 from collections.abc import Iterator
+from io import StringIO
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from engram.show.series import name_of as name_in_numbers
+from engram.show.save import as_csv, drawn_data
 from engram.show.style import SMALLEST
 
 NUMBER = re.compile(r"[−\d.,·⁰¹²³⁴-⁹⁻-]+|\$.*\$")
@@ -37,6 +39,11 @@ def _of_all(figure: Figure) -> Iterator[str]:
     small = {text.get_text() for text in shown_texts(figure) if float(text.get_fontsize()) < SMALLEST}
     if small:
         yield f"letters below {SMALLEST} points: {sorted(small)[:5]}"
+    table = csv.DictReader(StringIO(as_csv(drawn_data(figure))))
+    labels = {row["label"] for row in table if row["kind"] != "image"}
+    odd = {label for label in labels if not label or label.startswith("_") or label == "not named"}
+    if odd:
+        yield f"series have no readable name in its numbers: {sorted(odd)[:3]}"
 
 
 def shown_texts(figure: Figure) -> list[Text]:
@@ -55,13 +62,6 @@ def _of_panel(ax: Axes) -> Iterator[str]:
         if not words and _values(ax, axis) > 1 and _inside(axis) < 2:
             yield f"its {axis.axis_name} axis has fewer than two numbers"
     yield from _unnamed(ax)
-    odd = [label for label in _labels(ax) if not label or label.startswith("_") or label == "not named"]
-    if odd:
-        yield f"{len(odd)} series have no readable name in its numbers: {sorted(set(odd))[:3]}"
-
-
-def _labels(ax: Axes) -> list[str]:
-    return [name_in_numbers(artist, ax) for artist in (*ax.lines, *ax.patches, *ax.collections)]
 
 
 def _inside(axis: Axis) -> int:

@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from engram.errors import EngramError
 from engram.records.files import replace, writing_to
 from engram.show.literal import plain
-from engram.show.series import name_of
+from engram.show.series import Names, names_of
 from engram.show.style import house_style
 
 FORMATS = {
@@ -70,7 +70,8 @@ def small_image(figure: Figure, note: str) -> bytes:
 def drawn_data(figure: Figure) -> dict[str, Any]:
     """Exactly what the figure shows, panel by panel: lines with their points, images with cells, boxes, shapes."""
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    return {"panels": [_panel(ax) for ax in panels if ax.lines or ax.images or ax.patches or ax.collections]}
+    drawn = [ax for ax in panels if ax.lines or ax.images or ax.patches or ax.collections]
+    return {"panels": [_panel(ax, names) for ax, names in zip(drawn, names_of(drawn), strict=True)]}
 
 
 COLUMNS: tuple[str, ...] = (
@@ -117,21 +118,21 @@ def _rows(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from (named | {"part": part, "x": x, "y": y} for part, x, y in points)
 
 
-def _panel(ax: Axes) -> dict[str, Any]:
+def _panel(ax: Axes, names: Names) -> dict[str, Any]:
     rectangles = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     return {
         "title": plain(ax.get_title(loc="left")),
         "x": plain(ax.get_xlabel()),
         "y": plain(ax.get_ylabel()),
         "lines": [
-            {"label": name_of(line, ax), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
+            {"label": names.of(line), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
             for line in ax.lines
         ],
         "images": [_numbers(image.get_array()) for image in ax.images],
         "boxes": [_numbers([*box.get_xy(), box.get_width(), box.get_height()]) for box in rectangles],
         "shapes": [[_numbers(path.vertices) for path in shape.get_paths()] for shape in ax.collections],
-        "box_labels": [name_of(box, ax) for box in rectangles],
-        "shape_labels": [name_of(shape, ax) for shape in ax.collections],
+        "box_labels": [names.of(box) for box in rectangles],
+        "shape_labels": [names.of(shape) for shape in ax.collections],
     }
 
 

@@ -1,12 +1,12 @@
-"""What each line, box and shape of a panel is called in the numbers beside a figure."""
+"""What each line, box and shape of a figure is called in the numbers beside it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgba_array
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from engram.show.literal import plain
@@ -19,34 +19,53 @@ def quiet(name: str) -> str:
     return f"_{name}"
 
 
-def name_of(artist: Any, ax: Axes) -> str:
-    """Its own label; else that of what is drawn in the same colour, here or in another panel; else the panel's."""
-    own = _label(artist, ax)
-    if own:
-        return own
-    if isinstance(artist, Line2D) and artist.get_transform() != ax.transData:
-        return _level(artist, ax)
-    figure = ax.get_figure(root=True)
-    others = [other for other in figure.axes if other is not ax] if isinstance(figure, Figure) else []
-    named = [(label, other) for panel in (ax, *others) for label, other in _named(panel)]
-    same = [label for label, other in named if _look(other) == _look(artist)]
-    same += [label for label, other in named if _look(other)[0] == _look(artist)[0]]
-    return plain(next(iter(same), "") or ax.get_title(loc="left") or ax.get_ylabel() or "not named")
+class Names:
+    """Of everything in a panel: its own label; else that of what has the same colour, here or elsewhere; else that of
+    the panel."""
+
+    def __init__(self, ax: Axes, others: Sequence["Names"]):
+        self._ax, self._others = ax, others
+        self._bars = {id(part): str(bars.get_label()) for bars in ax.containers for part in bars.get_children()}
+
+    def of(self, artist: Any) -> str:
+        own = self._label(artist)
+        if own:
+            return own
+        if isinstance(artist, Line2D) and artist.get_transform() != self._ax.transData:
+            return _level(artist, self._ax)
+        colour, style = _look(artist)
+        everywhere = (self, *self._others)
+        found = (names.by_look.get(look) for names in everywhere for look in ((colour, style), (colour, "")))
+        return next(filter(None, found), self.panel)
+
+    @property
+    def panel(self) -> str:
+        ax = self._ax
+        return plain(ax.get_title(loc="left") or ax.get_ylabel() or ax.get_xlabel() or "not named")
+
+    @cached_property
+    def by_look(self) -> dict[tuple[str, str], str]:
+        """What a legend would name, by colour and style, and by colour alone."""
+        found: dict[tuple[str, str], str] = {}
+        for artist in (*self._ax.lines, *self._ax.collections, *self._ax.patches):
+            label = self._label(artist)
+            if label and not str(artist.get_label()).startswith("_"):
+                colour, style = _look(artist)
+                found = {(colour, ""): label, (colour, style): label} | found
+        return found
+
+    def _label(self, artist: Any) -> str:
+        """What the code that drew it calls it; boxes have the name of their bars."""
+        labels = (str(artist.get_label()), self._bars.get(id(artist), ""))
+        given = [label for label in labels if not GIVEN_BY_MATPLOTLIB.fullmatch(label)]
+        return plain(given[0].removeprefix("_")) if given else ""
 
 
-def _label(artist: Any, ax: Axes) -> str:
-    """What the code that drew it calls it; boxes have the name of their bars."""
-    bars = [str(box.get_label()) for box in ax.containers if artist in box.get_children()]
-    given = [label for label in (str(artist.get_label()), *bars) if not GIVEN_BY_MATPLOTLIB.fullmatch(label)]
-    return plain(given[0].removeprefix("_")) if given else ""
-
-
-def _named(ax: Axes) -> Iterator[tuple[str, Any]]:
-    """What a legend would name."""
-    for artist in (*ax.lines, *ax.collections, *ax.patches):
-        label = _label(artist, ax)
-        if label and not str(artist.get_label()).startswith("_"):
-            yield label, artist
+def names_of(panels: Sequence[Axes]) -> list[Names]:
+    """Those of each panel of a figure."""
+    found: list[Names] = []
+    found += [Names(ax, found) for ax in panels]
+    return found
 
 
 def _look(artist: Any) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """`engram list` and `engram show`: experiments with their claims, from the records that there are."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -86,7 +87,18 @@ def list_group(name: str, command: str, json: bool) -> None:
         raise EngramError(f"{command}: {name} is a group of experiments; name one: engram {command} {cheapest}")
 
 
-def show(name: Name, *, scale: Annotated[str | None, Parameter(show_default=False)] = None, json: bool = False) -> None:
+Optional = Annotated[str | None, Parameter(show_default=False)]
+
+
+def show(
+    name: Name,
+    *,
+    scale: Optional = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], show_default=False)] = None,
+    width: Optional = None,
+    font: str = "sans",
+    json: bool = False,
+) -> None:
     """Show an experiment from the records that there are: figure, claims, verdicts, reasons. Nothing is trained.
 
     Parameters
@@ -95,11 +107,19 @@ def show(name: Name, *, scale: Annotated[str | None, Parameter(show_default=Fals
         An experiment, one of its claims, or your own file (./file.py) after it was run.
     scale
         smoke, quick or paper; unless it is said, the scale that decides the ledger.
+    output
+        Write the figure to this file instead: .pdf, .svg, .png, or .csv and .json with its numbers.
+    width
+        Of the figure in --output, for a paper: 3.25in (one column), 6.75in (two), or in cm, mm, pt.
+    font
+        Of a figure with a --width: sans, or serif, which goes with Times.
     """
     from engram.shown import show as shown
 
     list_group(name, "show", json)
-    found = shown(name, scale)
+    if output is None and width is not None:
+        raise EngramError(f"--width {width}: name a file for this figure, too, as in -o figure.pdf")
+    found = shown(name, scale, output and output.resolve(), width, font)
     if json:
         answer(found.to_json())
     else:
@@ -122,6 +142,8 @@ def _print_shown(found: "Shown", scale: str | None) -> None:
     seeds = f"{len(found.seeds)} seed{'s' * (len(found.seeds) != 1)} ({seeds_in_words(found.seeds)})"
     tell("", f"from {len(found.records)} records at {found.scale} scale, {seeds}; nothing was computed")
     tell_figures(found.figures)
+    if found.caption:
+        tell(f"caption {found.caption}")
 
 
 def fields(name: Name, *, scale: str = "quick", json: bool = False) -> None:

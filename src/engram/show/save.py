@@ -45,6 +45,24 @@ def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
+def save_as(figure: Figure, path: Path) -> None:
+    """One file, whose suffix says what it is: a picture, or the numbers in it."""
+    kind = path.suffix[1:].lower()
+    known_suffix(path)
+    with writing_to(path.parent):
+        if kind in FORMATS:
+            replace(path, image_bytes(figure, kind))
+        else:
+            drawn = drawn_data(figure)
+            replace(path, (as_csv(drawn) if kind == "csv" else json.dumps(drawn)).encode())
+
+
+def known_suffix(path: Path) -> None:
+    known = [f".{kind}" for kind in (*FORMATS, "csv", "json")]
+    if path.suffix.lower() not in known:
+        raise EngramError(f"-o {str(path)!r}: its end says the format; write one of {', '.join(known)}")
+
+
 @lru_cache(maxsize=8)  # the report shows the pictures that were just saved
 def image_bytes(figure: Figure, kind: str) -> bytes:
     """The same bytes for the same figure: the style's settings for saving hold, and there is no clock."""

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from engram.records import Record
 from engram.show.curves import seed_curves
 from engram.show.hop_looks import draw_looks
-from engram.show.panels import MARKS, BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
+from engram.show.panels import MARKS, SHARE, BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
 from engram.show.style import CYCLE, INK, MUTED, REFERENCE, THEORY, house_style
 from engram.show.subtitles import describe, headline
 
@@ -67,7 +67,7 @@ def errors_and_looks(
 def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int, Mapping[int, float]]) -> None:
     """A line for each depth, one dot a seed; rings where others published a number."""
     for i, (depth, by_hops) in enumerate(errors.items()):
-        seed_dots(ax, by_hops, CYCLE[i], f"{depth} layers, mean and seeds")
+        seed_dots(ax, by_hops, CYCLE[i], f"{depth} layers, mean and seeds", within=SHARE)
         others = published.get(depth, {})
         ax.plot(list(others), list(others.values()), "o--", **RINGS, mec=CYCLE[i], color=CYCLE[i])
     if published:

@@ -38,6 +38,11 @@ def finished(*axes: Axes, **look: Any) -> Figure:
     return fig
 
 
+def legends_below(*axes: Axes, ncols: int = 2, **look: Any) -> Figure:
+    """The figure of these panels, each with a legend below it: where curves fill the whole panel."""
+    return finished(*axes, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=ncols, **look)
+
+
 def log_sizes(ax: Axes, sizes: Iterable[float]) -> None:
     """A logarithmic axis with ticks where something was measured (at every other size where there are many)."""
     shown = _apart(sizes)

@@ -23,7 +23,9 @@ MATHS = {"sans": "dejavusans", "serif": "stix"}
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # of LaTeX: \the\columnwidth prints such points
 WIDTH = re.compile(r"([\d.]+)\s*(in|cm|mm|pt|)")
 LEAST, MOST = 2.0, 20.0  # inches
-PANEL = 2.0  # inches: the least width of a panel with its numbers
+PANEL, LEAST_PANEL = 2.0, 1.6  # inches: how wide a panel with its numbers is at least; the second if they are many
+MANY_ROWS = 4  # of panels: more of them would not fit onto a page
+HIGH, PAGE = 2.4, 8.8  # inches: the most of a panel, and of all
 SMALLER = 0.8  # letters, lines and marks beside those of a screen
 LETTERS = 15  # of the smallest size that fit into an inch
 LINE = 0.15  # inches: the height of one
@@ -58,16 +60,25 @@ def fitted(figure: Figure, width: float, font: Font = "sans") -> Figure:
     with house_style():
         figure.suptitle("")
         panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>" and ax.get_subplotspec()]
-        columns = _arrange(figure, panels, max(1, int(width / PANEL)))
+        columns = _arrange(figure, panels, _beside(panels, width))
         room = width / columns - AROUND
-        _shrink(figure, font)
         for ax in panels:
             _break_words(ax, room)
             _thin_ticks(ax, room)
+        _shrink(figure, font)
         legends = {ax: _legend_below(ax, room) for ax in panels}
         outside = _one_legend(figure, width)
         _set_height(figure, width, room, legends, outside)
     return figure
+
+
+def _beside(panels: list[Axes], width: float) -> int:
+    """How many panels stand beside each other."""
+    most = max(1, int(width / PANEL))
+    spec = panels[0].get_subplotspec() if panels else None
+    grid = spec.get_gridspec() if spec else None
+    high = grid is not None and grid.nrows * ceil(grid.ncols / most) > MANY_ROWS
+    return max(1, int(width / LEAST_PANEL)) if high else most
 
 
 def _arrange(figure: Figure, panels: list[Axes], most: int) -> int:
@@ -118,8 +129,8 @@ def _letters(size: float) -> float:
 
 
 def _break_words(ax: Axes, room: float) -> None:
-    """Titles and names of axes in as many lines as they need; the y axis is not longer than three quarters of the x axis."""
-    ax.set_title(fill(ax.get_title(loc="left"), int(0.85 * LETTERS * (room + AROUND))), loc="left")
+    """Titles and names of axes in as many lines as they need."""
+    ax.set_title(fill(ax.get_title(loc="left"), int(0.68 * LETTERS * (room + AROUND))), loc="left")
     ax.set_xlabel(fill(ax.get_xlabel(), int(0.9 * LETTERS * (room + AROUND))))
     ax.set_ylabel(fill(ax.get_ylabel(), max(20, int(0.75 * LETTERS * room))))
 
@@ -184,10 +195,17 @@ def _lines(labels: list[str], ncols: int) -> int:
 
 
 def _set_height(figure: Figure, width: float, room: float, legends: dict[Axes, int], outside: int) -> None:
-    """Panels three quarters as high as wide, or as high as the names of their rows need."""
-    rows = groupby(sorted(legends, key=_row), key=_row)
-    each = [max(max(0.75 * room, LINE * len(ax.get_yticks())) + LINE * legends[ax] for ax in same) for _, same in rows]
-    figure.set_size_inches(width, sum(height + AROUND for height in each) + LINE * outside)
+    """Panels three quarters as high as wide, or as high as the names of their rows need, unless a page is too small."""
+    rows = [list(same) for _, same in groupby(sorted(legends, key=_row), key=_row)]
+    beside = sum(max(legends[ax] for ax in same) for same in rows) + outside  # lines of legends
+    panel = min(0.75 * room, HIGH, max(0.8, (PAGE - LINE * beside) / len(rows) - AROUND))
+    each = [max(panel, *(LINE * _names(ax) for ax in same)) + AROUND for same in rows]
+    figure.set_size_inches(width, sum(each) + LINE * beside)
+
+
+def _names(ax: Axes) -> int:
+    """Lines of names on the y axis, each of which must be legible."""
+    return len(ax.get_yticks()) if isinstance(ax.yaxis.get_major_locator(), FixedLocator) else 0
 
 
 def _row(ax: Axes) -> int:

@@ -27,6 +27,7 @@ PANEL, LEAST_PANEL = 2.0, 1.6  # inches: how wide a panel with its numbers is at
 MANY_ROWS = 4  # of panels: more of them would not fit onto a page
 HIGH, PAGE = 2.4, 8.8  # inches: the most of a panel, and of all
 SMALLER = 0.8  # letters, lines and marks beside those of a screen
+TITLE = 9.5  # points, before letters become smaller
 LETTERS = 15  # of the smallest size that fit into an inch
 LINE = 0.15  # inches: the height of one
 AROUND = 0.55  # inches: what numbers and names take of a panel's width, and of its height
@@ -130,7 +131,7 @@ def _letters(size: float) -> float:
 
 def _break_words(ax: Axes, room: float) -> None:
     """Titles and names of axes in as many lines as they need."""
-    ax.set_title(fill(ax.get_title(loc="left"), int(0.68 * LETTERS * (room + AROUND))), loc="left")
+    ax.set_title(fill(ax.get_title(loc="left"), int(0.85 * LETTERS * room)), loc="left", fontsize=TITLE)
     ax.set_xlabel(fill(ax.get_xlabel(), int(0.9 * LETTERS * (room + AROUND))))
     ax.set_ylabel(fill(ax.get_ylabel(), max(20, int(0.75 * LETTERS * room))))
 

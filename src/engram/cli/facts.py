@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 
 from cyclopts import App
 
-from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, watched
+from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, tell_figures, watched
 
 
 @contextmanager
@@ -110,7 +110,8 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
     tell(*(f"step {event.step}: {event.sentence}" for event in asked.record.train.events))
     tell(f"chance  {chance.relation:.0%} for all answers of {relation}, guessing blindly")
     tell(f"        {chance.right:.0%} for {asked.answer}, knowing only that {relation} is asked for")
-    tell(f"stage   {RULE}", *(f"figure  {near(p)}" for p in figures))
+    tell(f"stage   {RULE}")
+    tell_figures(figures)
 
 
 @fact.command

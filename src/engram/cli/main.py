@@ -26,6 +26,7 @@ from engram.cli.output import (
     near,
     only_the_answer_on_stdout,
     tell,
+    tell_figures,
     watched,
     watched_as,
 )
@@ -113,8 +114,9 @@ def _print_birth(result: Any, report: Path) -> None:
     tell("", f"in-context accuracy {accuracy:.3f} (mean of the last 30 steps)", "")
     _print_claims(result)
     tell("", "`engram show birth.joint` has the numbers over all seeds, and the reasons.")
-    pictures = [path for path in result.figures if path.suffix == ".png"]
-    tell("", *(f"figure  {near(path)}" for path in pictures), f"report  {near(report)}")
+    tell("")
+    tell_figures(result.figures)
+    tell(f"report  {near(report)}")
 
 
 @app.command
@@ -181,7 +183,7 @@ def run(
         tell("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes)
     tell("", *(f"record  {near(record.folder)}" for record in result.records))
     tell(*lacking_snapshots(result.records, snapshots))
-    tell(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"))
+    tell_figures(result.figures)
 
 
 def _print_claims(result: Any) -> None:

@@ -136,7 +136,6 @@ FIELDS: dict[str, dict[str, Any]] = {
         "table": Table,
         "caption": (str | None, None),
     },
-    "sweep": {"sweep": str, "scale": Scale, "seconds": Number},
     "fields": {"experiment": str, "scale": Scale, "fields": list[Setting]},
     "run": RUN,
     "birth": RUN | {"report": str, "births": dict[str, dict[str, int | None]]},

@@ -143,6 +143,8 @@ def _ours(theirs: Weights, layers: int) -> Weights:
     for i in range(1, layers + 1):
         for letter, name in (ATTENTION | FEED_FORWARD).items():
             kinds = {f"W_{letter}{i}": "weight", f"b_{letter}{i}": "bias"}
-            found |= {ours: theirs[at] for ours, kind in kinds.items() if (at := f"layers.{i - 1}.{name}.{kind}") in theirs}
+            found |= {
+                ours: theirs[at] for ours, kind in kinds.items() if (at := f"layers.{i - 1}.{name}.{kind}") in theirs
+            }
         found |= {f"gain_{part}{i}": theirs[f"layers.{i - 1}.{norm}"] for part, norm in NORMS.items()}
     return found

@@ -68,7 +68,7 @@ def test_what_is_no_gpt2_is_refused(name: str, says: str) -> None:
 def run(home: Path) -> Record:
     """A short training that stores three steps."""
     model = Transformer(d=12, layers=(Layer(heads=2), Layer(heads=2, feed_forward="mlp")), hidden=16, norm="pre")
-    plan = Plan(optimiser=SGD(lr=0.1), steps=4, batch=4, snapshots_every=2)
+    plan = Plan(optimiser=SGD(lr=0.1), steps=4, batch=4)
     return execute(Train(task=Bigram(K=3, T=24), model=model, plan=plan, seed=0), home)
 
 

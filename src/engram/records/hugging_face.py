@@ -1,4 +1,4 @@
-"""Runs for tools that read Hugging Face folders: one folder for each stored step, as training checkpoints are published."""
+"""Runs for tools that read Hugging Face folders: one folder for each stored step."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from engram.records.record import Record
 
 
 def export_hugging_face(record: Record, into: Path) -> list[Path]:
-    """The stored steps of a run as GPT-2 folders, `ID/step100` and so on: `engram.adapters.revisions` reads them all."""
+    """The stored steps of a run as GPT-2 folders, `ID/step100`, …: `engram.adapters.revisions` reads them."""
     if not record.snapshot_steps:
         raise EngramError(f"record {record.id} has no weights stored; run it with --snapshots 100, or another number")
     return list(_written(record, into / record.id))

@@ -1,8 +1,8 @@
 """The same probes on our own models and on real ones: a model of ours that is read as models of others are.
 
-Transformers with layer norms and random weights are written as GPT-2 folders of Hugging Face, read by the reader of real
-models, and looked at by the same probes. With nothing in between lost, what is found in a real model is not due to its
-reader. Sizes: two layers, with linear feed-forward layers, MLPs or none, at both scales.
+Transformers with layer norms and random weights are written as GPT-2 folders of Hugging Face, read by the reader of
+real models, and looked at by the same probes. Where nothing is lost on the way, what is found in a real model is not
+due to its reader. Sizes: two layers, with linear feed-forward layers, MLPs or none, at both scales.
 
     engram run real.same-probe --seeds 5
 """
@@ -42,7 +42,8 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
 
 
 def claims(runs: Runs) -> Claimed:
-    yield from [Measure.worst(f"{words}: largest difference", found, BAND) for words, found in errors(runs).items()]
+    measures = [Measure.worst(f"{words}: largest difference", found, BAND) for words, found in errors(runs).items()]
+    yield "real.same-probe", measures
 
 
 def errors(runs: Runs) -> dict[str, list[float]]:

@@ -111,7 +111,7 @@ def _heads(model: Transformer, name: str) -> int:
 
 
 def _temperature(model: Transformer, name: str) -> float:
-    return sqrt(model.d // _heads(model, name)) if model.scale == "standard" else 1.0
+    return 1.0 if model.scale == "unit" else sqrt(model.d // _heads(model, name))
 
 
 def _wide(W: Float[Tensor, "d n"], heads: int) -> Float[Tensor, "D n"]:

@@ -59,7 +59,7 @@ def _fed(model: Transformer, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Fl
 
 
 def _temperature(model: Transformer) -> float:
-    return sqrt(model.d) if model.scale == "standard" else 1.0
+    return 1.0 if model.scale == "unit" else sqrt(model.d)
 
 
 def _attend(

@@ -52,7 +52,7 @@ class OwnNetwork(Layered):
         return rotated(q, position) if self.model.positions == "rotary" else q
 
     def temperature(self, layer: int) -> float:
-        return (self.model.d / self.heads_in(layer)) ** 0.5 if self.model.scale == "standard" else 1.0
+        return 1.0 if self.model.scale == "unit" else (self.model.d / self.heads_in(layer)) ** 0.5
 
     def heads_in(self, layer: int) -> int:
         return self.model.layers[layer - 1].heads

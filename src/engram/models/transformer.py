@@ -62,10 +62,11 @@ class Transformer(Value, name="models.transformer.Transformer"):
     norm      n: none, or pre, a layer norm before each part and before U
     positions embedded: p_t is added to e_z; rotary: no P, queries and keys are turned by their position
     biases    the letters of the matrices that have one, such as Q, K and V: b_Q1, …, at first zero
-    scale     one of two conventions (NOTATION.md):
+    scale     one of three conventions (NOTATION.md):
 
     scale        E, P          U, layers                      scores
     standard     N(0, 1)       uniform on ±1/√(columns)       divided by √d_h
+    small        N(0, 0.02²)   uniform on ±1/√(columns)       divided by √d_h
     unit         N(0, 1/d)     N(0, 1/columns)                as they are
 
     The plan says which matrices are trained: with P among them positions are learned, otherwise they are random.
@@ -75,7 +76,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
     layers: Annotated[tuple[Layer, ...], Field(min_length=1)] = (Layer(feed_forward="mlp"), Layer(feed_forward="mlp"))
     hidden: Annotated[int, Field(ge=1, le=2**20)] = 512
     norm: Literal["none", "pre"] = "none"
-    scale: Literal["standard", "unit"] = "standard"
+    scale: Literal["standard", "small", "unit"] = "standard"
     positions: Literal["embedded", "rotary"] = "embedded"
     biases: tuple[Literal["Q", "K", "V", "O", "I", "F"], ...] = ()
 
@@ -182,7 +183,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         self, q: Float[Tensor, "B H q dh"], k: Float[Tensor, "B H k dh"], at: Int[Tensor, "B q"] | None = None
     ) -> Float[Tensor, "B H q k"]:
         """q_t · k_s, −∞ where s is after t; queries stand at all positions, or at those that `at` says."""
-        T, temperature = k.shape[2], sqrt(q.shape[-1]) if self.scale == "standard" else 1.0
+        T, temperature = k.shape[2], 1.0 if self.scale == "unit" else sqrt(q.shape[-1])
         if self.positions == "rotary":
             place = torch.arange(T, device=q.device)
             q, k = rotated(q, place if at is None else at[:, None]), rotated(k, place)

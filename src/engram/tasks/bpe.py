@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import UInt16
 
 BYTES = 256
 WORD = re.compile(rb" ?[A-Za-z_]+| ?[0-9]+| ?[^\sA-Za-z0-9_]+|\s+(?!\S)|\s+")
@@ -92,7 +92,7 @@ class Vocabulary:
                 return spelled
             spelled = _merged(spelled, self.merges[first], BYTES + first)
 
-    def encode(self, texts: Iterable[bytes]) -> Int[np.ndarray, " n"]:
+    def encode(self, texts: Iterable[bytes]) -> UInt16[np.ndarray, " n"]:
         """All texts, one after the other."""
         cut = [words(text) for text in texts]
         known = {word: self.spell(word) for word in set(chain.from_iterable(cut))}

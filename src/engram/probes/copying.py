@@ -1,6 +1,6 @@
 r"""An induction head in real text: what heads look at, what a longer context is worth, and which tokens are guessed.
 
-On the same random tokens twice (engram.probes.heads):
+On the same random tokens twice (engram.probes.heads), drawn from those that the text has at least 100 times:
 
     previous.L2H4, induction.L3H1    scores of every head
     repeat.first, repeat.second      losses of the first and of the second copy
@@ -37,6 +37,7 @@ from engram.theory.copying import NONE, Bigrams, followed
 
 WINDOWS = 128
 TWICE = 16  # sequences of random tokens
+OFTEN = 100  # occurrences: the embeddings of rarer tokens are hardly trained
 AT_ONCE = 16  # windows whose logits are held at a time
 IN_CONFLICT = 32  # windows on which probabilities are compared
 
@@ -51,7 +52,8 @@ class TextHeads(Probe, name="probes.copying.TextHeads"):
 
     def measure(self, look: Look) -> dict[str, float]:
         period = look.task.T // 4
-        tokens = twice(look.task.N, period, TWICE, look.seed)
+        assert isinstance(look.task, Windows)
+        tokens = twice(look.task.N, period, TWICE, look.seed, frequent(look.task.corpus, look.task.N))
         found = head_scores(network_of(Model(look.model, look.w)), tokens, period)
         columns = {f"previous.L{i}H{h}": scores.previous for (i, h), scores in found.items()}
         columns |= {f"induction.L{i}H{h}": scores.induction for (i, h), scores in found.items()}
@@ -108,6 +110,13 @@ def _repeated(tokens: Int[np.ndarray, "B T"]) -> Batch:
 def bigrams_of(corpus: str | Folder, N: int) -> Bigrams:
     """Those of the text that is trained on."""
     return Bigrams.of(encoded(corpus).train, N)
+
+
+@lru_cache(maxsize=4)
+def frequent(corpus: str | Folder, N: int) -> Int[np.ndarray, " n"]:
+    """The tokens that the text has often enough to know them; all of a text that is too short for that."""
+    often = np.flatnonzero(np.bincount(encoded(corpus).train, minlength=N) >= OFTEN)
+    return often if len(often) > 1 else np.arange(N)
 
 
 def kinds(task: Windows, batch: Batch) -> Batch:

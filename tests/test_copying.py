@@ -35,7 +35,8 @@ def test_bigrams_are_counts_smoothed_by_the_unigram() -> None:
     law = Bigrams.of(np.array([0, 1, 0, 1, 0, 2]), 3).law
     unigram = np.array([4, 3, 2]) / 9
     assert law[0] == pytest.approx((np.array([0, 2, 1]) + KAPPA * unigram) / (3 + KAPPA))
-    assert law.sum(axis=1) == pytest.approx(1) and Bigrams.of(np.array([0, 1, 0, 1, 0, 2]), 3).likeliest[1] == 0
+    assert law.sum(axis=1) == pytest.approx(1)
+    assert Bigrams.of(np.array([0, 1, 0, 1, 0, 2]), 3).likeliest[1] == 0
 
 
 def test_the_payoff_of_copying() -> None:
@@ -56,7 +57,9 @@ def test_positions_are_sorted_by_what_their_target_is() -> None:
     o = followed(batch.tokens)
     for b, t in np.ndindex(*batch.tokens.shape):
         z, y = batch.tokens[b, t], batch.targets[b, t]
-        name = {(0, 0): "neither", (0, 1): "common", (1, 0): "copied", (1, 1): "both"}[int(o[b, t] == y), int(likely[z] == y)]
+        name = {(0, 0): "neither", (0, 1): "common", (1, 0): "copied", (1, 1): "both"}[
+            int(o[b, t] == y), int(likely[z] == y)
+        ]
         assert groups[name][b, t]
 
 
@@ -67,7 +70,8 @@ def test_probes_of_an_untrained_model_are_at_chance() -> None:
         "repeat.second",
     }
     assert heads["repeat.second"] == pytest.approx(heads["repeat.first"], abs=0.3)
-    assert abs(copying["context.score"]) < 0.3 and copying["guessed.copied"] < 0.1
+    assert abs(copying["context.score"]) < 0.3
+    assert copying["guessed.copied"] < 0.1
     batch = look().unseen(128)
     metrics = reference.gradients(MODEL, look().w, batch, "all", ()).metrics
     assert copying["context.score"] == pytest.approx(metrics["loss.late"] - metrics["loss.early"])
@@ -84,7 +88,7 @@ def test_losses_of_two_copies_leave_out_the_seam() -> None:
 
 
 def test_probabilities_where_bigram_and_copy_differ() -> None:
-    """Against the forward pass, position by position; a model without its last feed-forward part is one with W_F = 0."""
+    """Against the forward pass, position by position; without the last feed-forward part W_F = 0."""
     w, batch = look().w, TASK.sample(0, 0, 5)
     found = Conflict().measure(look())
     o, b = followed(batch.tokens), bigrams_of("code", TASK.N).likeliest[batch.tokens]
@@ -103,5 +107,7 @@ def test_probabilities_where_bigram_and_copy_differ() -> None:
 def test_probes_say_what_they_need() -> None:
     plain = Transformer(d=8, layers=(Layer(), Layer()))
     for probe in (TextHeads(), Copying()):
-        assert probe.missing(TASK, plain) is None and probe.missing(Bigram(), plain) is not None
-    assert Conflict().missing(TASK, plain) is not None and Conflict().missing(TASK, MODEL) is None
+        assert probe.missing(TASK, plain) is None
+        assert probe.missing(Bigram(), plain) is not None
+    assert Conflict().missing(TASK, plain) is not None
+    assert Conflict().missing(TASK, MODEL) is None

@@ -85,8 +85,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_folder_is_a_text(folder: Path) -> None:
     task = Windows.model_validate({"corpus": str(folder), "T": 32})
-    assert isinstance(task.corpus, Folder) and len(task.corpus.merges) == 768 and task.N == 1024
-    assert task.text.train.max() < task.N and len(task.text.held_out) >= BLOCK
+    assert isinstance(task.corpus, Folder)
+    assert len(task.corpus.merges) == 768
+    assert task.N == 1024
+    assert task.text.train.max() < task.N
+    assert len(task.text.held_out) >= BLOCK
     again = Windows.model_validate({"corpus": str(folder), "T": 32})
     assert again == task
     moved = task.corpus.model_copy(update={"path": "/elsewhere"})
@@ -99,15 +102,16 @@ def test_a_text_that_changed_is_refused(folder: Path) -> None:
     (folder / "a.txt").write_text("another text")
     with pytest.raises(EngramError, match="is not the text of this run"):
         task.sample(0, 0, 2)
-    assert task.N == 1024 and len(task.marks(0)) == 1024  # what there is to read of a record needs no text
+    assert task.N == 1024
+    assert len(task.marks(0)) == 1024
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "noise.bin").write_bytes(b"\0\xff\xfe")
     (tmp_path / "short.txt").write_text("too short")
-    for name, words in {"empty": "no of UTF-8", "noise.bin": "not UTF-8", "nowhere": "cannot read"}.items():
-        with pytest.raises(EngramError, match=words):
+    for name, said in {"empty": "no of UTF-8", "noise.bin": "not UTF-8", "nowhere": "cannot read"}.items():
+        with pytest.raises(EngramError, match=said):
             Windows.model_validate({"corpus": str(tmp_path / name)})
     short = Windows.model_validate({"corpus": str(tmp_path / "short.txt")})
     with pytest.raises(EngramError, match="at least"):

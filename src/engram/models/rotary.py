@@ -1,7 +1,7 @@
 r"""Rotary positions: queries and keys are turned by their position, so that scores see only how far apart they are.
 
-    R_t turns the coordinates j and j + d_h/2 by the angle t ω_j,   ω_j = 10000^(−2j/d_h),   j = 0 … d_h/2 − 1
-    (R_t q) · (R_s k) = q · R_{s−t} k
+R_t turns the coordinates j and j + d_h/2 by the angle t ω_j,   ω_j = 10000^(−2j/d_h),   j = 0 … d_h/2 − 1
+(R_t q) · (R_s k) = q · R_{s−t} k
 """
 
 import torch

@@ -89,7 +89,8 @@ class Conflict(Probe, name="probes.copying.Conflict"):
         return None if fed and isinstance(task, Windows) else "windows of text, a feed-forward part in the last layer"
 
     def measure(self, look: Look) -> dict[str, float]:
-        assert isinstance(look.task, Windows) and isinstance(look.model, Transformer)
+        assert isinstance(look.task, Windows)
+        assert isinstance(look.model, Transformer)
         network, batch = network_of(Model(look.model, look.w)), look.unseen(IN_CONFLICT)
         cut = without_part("mlp", len(look.model.layers))
         whole, less = (probabilities(network, look.task, batch, watch) for watch in (None, cut))

@@ -4,8 +4,8 @@ r"""Byte-pair encoding: pieces of text as tokens, learned in one deterministic w
     token 256 + i      the two tokens of merge i, one after the other
 
 Merge i joins the pair of neighbours that is most frequent once the merges before it are done; of equally frequent pairs
-the one whose ids come first. Pieces never reach across words: a run of letters, of digits, of other signs, each with the
-space before it, or of white space.
+the one whose ids come first. Pieces never reach across words: a run of letters, of digits, of other signs, each with
+the space before it, or of white space.
 """
 
 import re

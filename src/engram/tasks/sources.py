@@ -173,7 +173,9 @@ def _own_files(place: Path) -> Contents:
             raise EngramError(f"task.corpus: {place} has more than {MOST_FILES:,} files; name a smaller folder")
         read = [(path, read_plain(place / path, MOST_TEXT)) for path in seen]
     except OSError as error:
-        raise EngramError(f"task.corpus: cannot read {str(place)!r} ({error.strerror}); name a folder of texts") from None
+        raise EngramError(
+            f"task.corpus: cannot read {str(place)!r} ({error.strerror}); name a folder of texts"
+        ) from None
     texts = [(path, content) for path, content in read if _is_text(content)]
     if not texts or sum(len(content) for _, content in texts) > MOST_TEXT:
         what = f"more than {MOST_TEXT >> 20} MB" if texts else "no"

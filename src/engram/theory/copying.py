@@ -4,8 +4,8 @@ r"""What looking back pays on a text: the gain of mixing its bigrams with "what 
     b(j|i)   = (c_ij + κ π_u(j)) / (c_i + κ)          bigrams of the text, smoothed
     payoff   = max_λ  mean log[ ((1−λ) b(z_{t+1}|z_t) + λ 1[z_{t+1} = o_t]) / b(z_{t+1}|z_t) ]
 
-The mean is over late positions, where a first visit counts as no gain. Below about 0.2 nats, as in prose cut into pieces
-and windows of 256 tokens, an induction head has little to win.
+The mean is over late positions, where a first visit counts as no gain. Below about 0.2 nats, as in prose cut into
+pieces and windows of 256 tokens, an induction head has little to win.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Common bigrams come first, copying from the context later; and the last feed-forward part holds to the bigram.
 
 The training of real.birth with a feed-forward part of 4d units in every layer. On text that is held out, o_t is what
-followed the last visit of z_t in its window, b_t the likeliest successor of z_t in the text that is trained on. A common
-bigram is a position whose target is b_t and not o_t, a copy one whose target is o_t and not b_t.
+followed the last visit of z_t in its window, b_t the likeliest successor of z_t in the text that is trained on. A
+common bigram is a position whose target is b_t and not o_t, a copy one whose target is o_t and not b_t.
 
     engram run real.bigrams --seeds 5
 """

@@ -34,10 +34,10 @@ def models(draw: st.DrawFn) -> Transformer:
     layers = tuple(draw(st.lists(several | one, min_size=1, max_size=3)))
     choices: dict[str, Any] = {"scale": ["standard", "unit"], "norm": ["none", "pre"], "hidden": [3, 70]}
     drawn = {name: draw(st.sampled_from(values)) for name, values in choices.items()}
-    biases = tuple(letter for letter in "QKVOIF" if draw(st.booleans())) if draw(st.booleans()) else ()
+    drawn["biases"] = tuple(letter for letter in "QKVOIF" if draw(st.booleans())) if draw(st.booleans()) else ()
     even = all(d // layer.heads % 2 == 0 for layer in layers)
-    positions = draw(st.sampled_from(["embedded", "rotary"])) if even else "embedded"
-    return Transformer(d=d, layers=layers, positions=positions, biases=biases, **drawn)
+    drawn["positions"] = draw(st.sampled_from(["embedded", "rotary"])) if even else "embedded"
+    return Transformer(d=d, layers=layers, **drawn)
 
 
 def random_batch(seed: int, N: int, B: int, T: int, share: float) -> Batch:

@@ -48,6 +48,16 @@ class Folder(Value, name="tasks.sources.Folder"):
     sha256: str
     merges: tuple[tuple[int, int], ...]
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Folder) and (self.path, self.sha256, self.merges) == (
+            other.path,
+            other.sha256,
+            other.merges,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.sha256))
+
     @classmethod
     def at(cls, path: str) -> "Folder":
         """The text that a user names himself. It is read now, so that he is told at once."""

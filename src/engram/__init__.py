@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from engram.probes.causal import patch
     from engram.probes.probe import Look, Probe
     from engram.records import Record
+    from engram.shown import figure
     from engram.specs import Check, Search, Train
     from engram.specs.events import Event, OfHead, OfMatrix
     from engram.sweeps import sweep
@@ -51,6 +52,7 @@ _HOME = {
     "engram.probes.probe": ("Look", "Probe"),
     "engram.claims": ("Claim", "Measure"),
     "engram.records": ("Record",),
+    "engram.shown": ("figure",),
     "engram.specs": ("Check", "Search", "Train"),
     "engram.specs.events": ("Event", "OfHead", "OfMatrix"),
     "engram.sweeps": ("sweep",),

@@ -26,6 +26,7 @@ from engram.cli.output import (
     near,
     only_the_answer_on_stdout,
     tell,
+    tell_figures,
     watched,
     watched_as,
 )
@@ -35,6 +36,7 @@ from engram.cli.register import register
 from engram.cli.sweep import sweep
 from engram.cli.text_birth import text_birth
 from engram.cli.truncate import truncate
+from engram.cli.usage import in_words
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.signals import listen, raised_before, report_stop, stop_listening
 
@@ -124,8 +126,9 @@ def _print_birth(result: Any, report: Path) -> None:
     tell("", f"in-context accuracy {accuracy:.3f} (mean of the last 30 steps)", "")
     _print_claims(result)
     tell("", "`engram show birth.joint` has the numbers over all seeds, and the reasons.")
-    pictures = [path for path in result.figures if path.suffix == ".png"]
-    tell("", *(f"figure  {near(path)}" for path in pictures), f"report  {near(report)}")
+    tell("")
+    tell_figures(result.figures)
+    tell(f"report  {near(report)}")
 
 
 @app.command
@@ -192,7 +195,7 @@ def run(
         tell("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes)
     tell("", *(f"record  {near(record.folder)}" for record in result.records))
     tell(*lacking_snapshots(result.records, snapshots))
-    tell(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"))
+    tell_figures(result.figures)
 
 
 def _print_claims(result: Any) -> None:
@@ -274,7 +277,7 @@ def _run(words: list[str]) -> None:
             code = app([w for w in words if w != "--debug"], result_action="return_value")
         sys.exit(code if isinstance(code, int) else 0)
     except CycloptsError as error:
-        fail("usage", " ".join(str(error).split()), 2, words)
+        fail("usage", in_words(error, app), 2, words)
     except (Interrupted, KeyboardInterrupt) as stop:
         _stopped(stop, words)
     except BrokenPipeError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engram.claims import Claim, Measure
     from engram.embeddings import directions
     from engram.errors import EngramError
-    from engram.learning import SGD, Adam, FullBatch, Plan, Stage
+    from engram.learning import SGD, Adam, FullBatch, Muon, Plan, Stage
     from engram.memory import Hopfield, Linear
     from engram.memory.stored import Labels, Stored
     from engram.models import Layer, Model, Network, Simplified, Trace, Transformer, network_of
@@ -44,7 +44,7 @@ _HOME = {
     "engram.api": ("run", "load"),
     "engram.adapters": ("read_model", "read_network"),
     "engram.calculator.predict": ("predict",),
-    "engram.learning": ("SGD", "Adam", "FullBatch", "Plan", "Stage"),
+    "engram.learning": ("SGD", "Adam", "FullBatch", "Muon", "Plan", "Stage"),
     "engram.memory": ("Hopfield", "Linear"),
     "engram.memory.stored": ("Labels", "Stored"),
     "engram.models": ("Layer", "Model", "Network", "Simplified", "Trace", "Transformer", "network_of"),

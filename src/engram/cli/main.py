@@ -34,6 +34,7 @@ from engram.cli.predict import predict
 from engram.cli.queue import queue
 from engram.cli.register import register
 from engram.cli.sweep import sweep
+from engram.cli.text_birth import text_birth
 from engram.cli.truncate import truncate
 from engram.cli.usage import in_words
 from engram.errors import EngramError, Interrupted, explain_crash
@@ -60,12 +61,20 @@ Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=T
 
 @app.command
 def birth(
-    *, fresh: bool = False, live: bool = False, device: str = "auto", path: str = "auto", json: bool = False
+    *,
+    text: str | None = None,
+    fresh: bool = False,
+    live: bool = False,
+    device: str = "auto",
+    path: str = "auto",
+    json: bool = False,
 ) -> None:
     """Watch an induction head being born: terminal view, figures, report, claims.
 
     Parameters
     ----------
+    text
+        On real text instead: `code` (sources of a pinned package), or a folder or file of your own; a few minutes.
     fresh
         Take the next seed instead of showing the stored run.
     live
@@ -77,6 +86,9 @@ def birth(
     """
     from engram import api
 
+    if text is not None:
+        text_birth(text, fresh, live, device, path, json)
+        return
     if live:
         _live_birth(fresh, json)
         return

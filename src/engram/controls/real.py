@@ -4,6 +4,7 @@ from typing import Any
 
 from engram.claims.controls import Control, Controls
 from engram.claims.planting import anew, changed
+from engram.controls import real_birth
 from engram.models import Weights
 
 EXPORT = "engram.adapters.export"
@@ -26,7 +27,7 @@ def _larger(what: str, name: str, by: float = 1.01) -> Control:
     return Control(what, changed(anew(draws=1, **SMALL)), {f"{EXPORT}._tensors": _with(name, by)})
 
 
-CONTROLS: Controls = {
+CONTROLS: Controls = real_birth.CONTROLS | {
     "real.same-probe": (
         _larger("queries, keys and values are written 1 % too large", "attn.c_attn.weight"),
         _larger("W_O is written 1 % too large", "attn.c_proj.weight"),

@@ -1,1 +1,1 @@
-"""Experiments on real language models, and on models of ours that are read as they are."""
+"""Experiments on real language: models of others, and models of ours trained on text that people wrote."""

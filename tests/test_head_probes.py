@@ -12,7 +12,7 @@ from engram.models import Network, network_of
 from engram.probes.ablation import random_heads, share_left, top_heads, without_writer, z_means
 from engram.probes.causal import keep, without_heads
 from engram.probes.composition import effective, key_recall, layers_up_to, partners, raw, recall
-from engram.probes.copying import copying_eigenvalues, copying_recall, copying_scores, linear_part, score
+from engram.probes.ov_copying import copying_eigenvalues, copying_recall, copying_scores, linear_part, score
 from engram.probes.lens import lens, lens_losses
 from engram.probes.repeats import fresh_tokens, longest, passed, repeats
 from networks import MODELS, made, sequences
@@ -117,11 +117,21 @@ def test_effective_embeddings_and_recall_by_hand(name: str) -> None:
 
 def test_a_planted_head_copies(circuit: Network, random: Network) -> None:
     for network, low, high in ((circuit, 0.95, 1.0), (random, 0.0, 0.2)):
-        x, U = raw(network, SOME), network.matrices()["U"][SOME]
-        assert low <= copying_recall(network, INDUCTION, x, U) <= high
+        assert low <= copying_recall(network, INDUCTION, raw(network, SOME), SOME) <= high
     copies = copying_scores(circuit)
     assert copies[INDUCTION] > 0.9
     assert max(abs(value) for head, value in copies.items() if head != INDUCTION) < 0.3
+
+
+@pytest.mark.parametrize("name", ["pre-norm", "unit scale"])
+def test_copying_by_hand(name: str) -> None:
+    """All scores at once, and the means of all outputs subtracted behind U."""
+    network, tokens = network_of(made(name)), np.array([4, 9, 2, 7, 30])
+    x, ov, U = effective(network, tokens, 3, [2])[2], network.ov((2, 2)), network.matrices()["U"]
+    wrote = ov.output(ov.value(network.normed("head", 2, x)))
+    S = network.normed("logits", 2, wrote) @ U.T
+    plain = ((S - S.mean(dim=0)).argmax(dim=1).numpy() == tokens).mean()
+    assert copying_recall(network, (2, 2), {2: x}, tokens) == plain
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -13,7 +13,7 @@ from torch import Tensor
 from engram.models import Network
 from engram.models.network import Part
 from engram.models.trace import Tokens
-from engram.probes.copying import refuse_trunk
+from engram.probes.ov_copying import refuse_trunk
 from engram.probes.repeats import Repeats, both_losses
 
 

@@ -1,7 +1,7 @@
 r"""Whether a head writes the token that it looks at: the memory W_O2 of "Birth of a Transformer".
 
     S_kj = u_k · n'(W_O W_V n(x_j))                    score of output k when the head looks at token j alone
-    recall = share of tokens j with argmax_k (S_kj − mean_i S_ki) = j                      chance 1/n
+    recall = share of tokens j with argmax_k (S_kj − mean_i S_ki) = j      k: all N tokens, i: those asked; chance 1/N
 
 x is the raw embedding, or the effective one (engram.probes.composition). Of all tokens at once, without lengths,
 
@@ -12,14 +12,15 @@ x is the raw embedding, or the effective one (engram.probes.composition). Of all
 
 from functools import cache
 
+import numpy as np
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from engram.errors import EngramError
 from engram.models import Head, Network
 from engram.models.network import Reader
-from engram.probes.composition import Embedded, recall, written
+from engram.probes.composition import AT_ONCE, Embedded, written
 
 
 def refuse_trunk(network: Network) -> None:
@@ -29,10 +30,13 @@ def refuse_trunk(network: Network) -> None:
 
 
 @torch.no_grad()
-def copying_recall(network: Network, head: Head, x: Embedded, U: Float[Tensor, "n d"]) -> float:
-    """How many of these tokens a head writes when it looks at them; U has their rows."""
-    said = network.normed("logits", network.sizes.L, written(network, head, x)) @ U.T  # [j, k]
-    return recall(said)
+def copying_recall(network: Network, head: Head, x: Embedded, tokens: Int[np.ndarray, " n"]) -> float:
+    """The share of these tokens that a head writes when it looks at them; a few rows of logits at a time."""
+    refuse_trunk(network)
+    said = network.normed("logits", network.sizes.L, written(network, head, x))
+    said = said - said.mean(dim=0)  # what is said of every token, taken away before U instead of behind it
+    top = torch.cat([(part @ network.matrices()["U"].T).argmax(dim=1) for part in said.split(AT_ONCE)])
+    return float((top.cpu().numpy() == np.asarray(tokens)).mean())
 
 
 def linear_part(network: Network, part: Reader, layer: int) -> Float[Tensor, "d d"]:

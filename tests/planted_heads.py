@@ -1,4 +1,4 @@
-"""An induction head planted among other heads: layer 1 head 2 looks back and writes, layer 2 head 1 reads it and copies.
+"""An induction head planted among other heads: L1H2 looks back and writes, L2H1 reads it in its keys and copies.
 
     L1H2   W_Qᵀ W_K = β Σ_t p_t p_{t−1}ᵀ, writes Φ e = W_O W_V e
     L2H1   W_Qᵀ W_K = β Σ_k e_k (Φ e_k)ᵀ, writes Σ_k u_k (W_V e_k)ᵀ

@@ -1,4 +1,4 @@
-"""Probes of heads: at their ceiling on a planted circuit, at chance on random weights, equal to what is computed plainly."""
+"""Probes of heads: at their ceiling on a planted circuit, at chance on random weights, equal to a plain computation."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from engram.models import Network, network_of
 from engram.probes.ablation import random_heads, share_left, top_heads, without_writer, z_means
 from engram.probes.causal import keep, without_heads
 from engram.probes.composition import effective, key_recall, layers_up_to, partners, raw, recall
-from engram.probes.ov_copying import copying_eigenvalues, copying_recall, copying_scores, linear_part, score
 from engram.probes.lens import lens, lens_losses
+from engram.probes.ov_copying import copying_eigenvalues, copying_recall, copying_scores, linear_part, score
 from engram.probes.repeats import fresh_tokens, longest, passed, repeats
 from networks import MODELS, made, sequences
-from planted_heads import INDUCTION, N, PREVIOUS, planted, unplanted
+from planted_heads import INDUCTION, PREVIOUS, N, planted, unplanted
 
 EXACT: dict[str, Any] = {"rel": 0, "abs": 1e-10}
 SOME = np.arange(1, N)

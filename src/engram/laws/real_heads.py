@@ -1,8 +1,8 @@
 r"""Heads of a real language model: where they look, what they read in each other's writing, what they are worth.
 
 Everything is measured by engram.probes, as on models of ours: repeats, composition, ov_copying, ablation. The model is
-named by the SHA-256 of its file, and another one is refused. Each law has a twin on random weights of the same number of
-layers and heads, which takes its place where the file is not there.
+named by the SHA-256 of its file, and another one is refused. Each law has a twin on random weights with as many layers
+and heads, which takes its place where the file is not there.
 """
 
 from collections.abc import Collection, Iterator

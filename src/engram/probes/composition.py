@@ -7,9 +7,9 @@ memory W_K2 of "Birth of a Transformer" is then in the weights of reader and wri
     recall = share of tokens k with argmax_j (S_kj − mean_i S_ij) = k                      chance 1/n
 
 x and x̃ are effective embeddings: the residual of [bos, token] that enters the layer of the reader and of the writer;
-n are the norms of these layers with their gain, n' the reader's norm of what the writer wrote by itself. Subtracting the
-mean of each column takes away what a key says to every query. With rotary positions query and key stand at the same
-position: the rotation is left out, since an induction head must find its token at any distance.
+n are the norms of these layers with their gain, n' the reader's norm of what the writer wrote by itself. Subtracting
+the mean of each column takes away what a key says to every query. With rotary positions query and key stand at the same
+position, so that the rotation drops out: an induction head must find its token at any distance.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -57,5 +57,3 @@ def lens_losses(network: Network, given: Repeats) -> list[tuple[float, float]]:
 
     network.stream(given.tokens, look, read="none")
     return found
-
-

@@ -5,7 +5,7 @@ r"""Whether a head writes the token that it looks at: the memory W_O2 of "Birth 
 
 x is the raw embedding, or the effective one (engram.probes.composition). Of all tokens at once, without lengths,
 
-    copying matrix   C = U A' W_O W_V A Eᵀ   (N×N),    A = the linear part of the norm before the head, A' of that before U
+    copying matrix   C = U A' W_O W_V A Eᵀ (N×N), A the linear part of the norm before the head, A' of that before U
     eigenvalues      those of W_V A (EᵀU) A' W_O (d_h×d_h), and zeros: C is never made
     copying score    Σ Re λ / Σ |λ|, between −1 and 1; 1 if every direction is copied, 0 for random weights
 """

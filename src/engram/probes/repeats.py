@@ -113,5 +113,3 @@ def _losses(network: Network, x: Float[Tensor, "T d"], tokens: Int[np.ndarray, "
     """The loss of every position but the last, whose next token is not there."""
     logits = network.stream(x=x[None, :-1], start=network.sizes.L + 1)[0]
     return cross_entropy(logits, torch.as_tensor(tokens[1:], device=x.device).long(), reduction="none")
-
-

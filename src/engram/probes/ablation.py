@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 
 import torch
 
-from engram.errors import EngramError
 from engram.models import Head, Network
 from engram.probes.causal import Kept, means, without_in_keys
 from engram.probes.repeats import Passed, Repeats, passed
@@ -24,11 +23,9 @@ def top_heads(scores: Mapping[Head, float], k: int) -> list[Head]:
 
 
 def random_heads(network: Network, chosen: Collection[Head], seed: int) -> list[Head]:
-    """As many others, layer by layer; where a layer has too few left, from the other layers of those chosen."""
+    """As many others, layer by layer, or where a layer has too few left of the other layers; none if none is left."""
     rng, counts = generator(seed, "probes.random_heads"), Counter(layer for layer, _ in chosen)
     others = [head for head in network.heads() if head[0] in counts and head not in chosen]
-    if not others:
-        raise EngramError("ablation: all heads of these layers are among the top ones; choose fewer with --top")
     found: list[Head] = []
     for layer, count in sorted(counts.items()):
         own = [head for head in others if head[0] == layer]

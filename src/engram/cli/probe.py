@@ -67,7 +67,10 @@ def _print(found: "Probed") -> None:
     tell(f"{found.provenance} · {found.seconds:.0f} s", "")
     print_rows(console(), top_table(found.scores))
     for title, rows in (
-        ("whose writing induction heads find by their keys: share of tokens recalled", composed(found.composition)),
+        (
+            "whose writing keys find: share of tokens recalled; induction score, and gain left, with a head cut from keys",
+            composed(found.composition),
+        ),
         ("share of tokens that a head writes when it looks at them", copied(found.copying)),
         ("heads replaced by their mean: share of the gain from a repeat that is left", left_of_gain(found)),
         ("likeliest next tokens if the model ended after a layer", said(found.lens, found.subject.pieces)),

@@ -36,7 +36,8 @@ function choose(name, focus) {
 }
 
 const SIZE = Math.max(3, Math.min(13, Math.floor(640 / T)));
-const MARGIN = SIZE >= 9 ? 92 : 6;
+const LONGEST = Math.max(...DATA.tokens.map((token) => [...token].length));
+const MARGIN = SIZE >= 9 ? 14 + 7 * Math.min(13, LONGEST) : 6;
 
 function draw() {
   const canvas = of("map"), map = bytes(chosen), side = MARGIN + T * SIZE + 4, ratio = window.devicePixelRatio || 1;

@@ -47,14 +47,11 @@ def _lead(found: Any) -> str:
     losses = found.scores.losses()
     gain = _losses_in_words(losses["first"], losses["repeat"])
     start = found.subject.start
-    front = (
-        "no start token"
-        if start is None
-        else f"token <code>{escape(_visible(found.subject.pieces([start])[0]))}</code>"
-    )
+    piece = "" if start is None else escape(_visible(found.subject.pieces([start])[0]))
+    front = "" if start is None else f" behind token {start}, <code>{piece}</code>"
     return (
-        f'<p class="lead">{_source(found)}: {sizes.L} layers, {sizes.H} heads{groups}, d = {sizes.d}.{sha} '
-        f"Random tokens come twice behind {front}; seeds {escape(', '.join(map(str, seeds)))}.{gain} "
+        f'<p class="lead">{_source(found)}: {sizes.L} layer{"s" * (sizes.L > 1)} of {sizes.H} head{"s" * (sizes.H > 1)}{groups}, d = {sizes.d}.{sha} '
+        f"Random tokens come twice{front}; seeds {escape(', '.join(map(str, seeds)))}.{gain} "
         f"Layers and heads count from 1: L2H3 is head 3 of layer 2.</p>"
         + "".join(f'<p class="note">{escape(note)}</p>' for note in found.notes)
     )
@@ -108,9 +105,10 @@ def _grid(found: Any) -> str:
     return (
         f"<h2>All heads</h2><section><fieldset><legend>coloured by</legend>{chips}</fieldset>"
         '<p id="scale" class="caption" aria-live="polite"></p>'
-        f'<div class="scroll"><table class="grid" id="grid" data-best="{best}"><caption>layers from left to right, '
-        f"heads from top to bottom; arrow keys move</caption><thead><tr><td></td>{top}</tr></thead><tbody>{rows}</tbody>"
-        f"</table></div>{_caption(found, 'Means over seeds.')}</section>"
+        f'<div class="scroll"><table class="grid" id="grid" data-best="{best}" aria-describedby="ways">'
+        f"<thead><tr><td></td>{top}</tr></thead><tbody>{rows}</tbody></table></div>"
+        '<p id="ways" class="caption">Layers from left to right, heads from top to bottom; arrow keys move.</p>'
+        f"{_caption(found, 'Means over seeds.')}</section>"
         '<section id="head" aria-live="polite"><h3 id="name"></h3><p id="numbers"></p>'
         '<div class="scroll"><canvas id="map" role="img"></canvas></div><p id="edge" class="caption">'
         "Point at the map to read an edge.</p><p id='strongest'></p>"

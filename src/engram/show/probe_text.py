@@ -42,14 +42,14 @@ def composed(found: Composition | None) -> Rows:
     rows = []
     for one in found.partners:
         best = {f"partner {i}": f"{name_of(w)} {v:.2f}" for i, (w, v) in enumerate(one.recalls[:3], 1)}
-        cuts = {f"without {name_of(cut.writer)} in keys": f"{cut.induction[one.reader]:.2f}" for cut in found.cuts}
+        cuts = {f"keys − {name_of(cut.writer)}": f"{cut.induction[one.reader]:.2f}" for cut in found.cuts}
         rows.append({"reader": name_of(one.reader), **best, **cuts})
     return [*rows, _gain_row(found)] if found.cuts else rows
 
 
 def _gain_row(found: Composition) -> dict[str, Any]:
-    lefts = {f"without {name_of(cut.writer)} in keys": f"{cut.left:.2f}" for cut in found.cuts}
-    return {"reader": "gain left", **{f"partner {i}": "" for i in (1, 2, 3)}, **lefts}
+    lefts = {f"keys − {name_of(cut.writer)}": f"{cut.left:.2f}" for cut in found.cuts}
+    return {"reader": "gain", **{f"partner {i}": "" for i in (1, 2, 3)}, **lefts}
 
 
 def copied(found: Copying | None) -> Rows:

@@ -243,6 +243,7 @@ BENCHMARKS = {
     "lab.slowdown": lab.slowdown,
     "lab.scrub": lab.scrub,
     "probe.heads": probing.heads,
+    "probe.pass": probing.warm,
     "load.rows": load.rows,
     "load.runs": load.runs,
 }

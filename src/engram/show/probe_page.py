@@ -157,11 +157,11 @@ def _composition(found: Any) -> str:
 
 
 def _reader(found: Any, part: Composition, i: int) -> list[str]:
-    one, plain = part.partners[i], part.raw[i]
+    one = part.partners[i]
     best = [f"{_link(writer)} {value:.2f}" for writer, value in one.recalls[:3]]
     score = found.scores.mean("induction")[one.reader]
     cells = [f"{_link(one.reader)} <small>induction {score:.2f}</small>", *best, *[""] * (3 - len(best))]
-    return [*cells, f"{plain.recall(one.best):.2f}", *(f"{cut.induction[one.reader]:.2f}" for cut in part.cuts)]
+    return [*cells, f"{part.raw[one.reader, one.best]:.2f}", *(f"{cut.induction[one.reader]:.2f}" for cut in part.cuts)]
 
 
 def _graph(part: Composition) -> str:

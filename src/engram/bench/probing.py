@@ -1,8 +1,8 @@
 """Scores of all heads of a language model, against what needs no tool: transformers' own attentions, head by head.
 
-A start token and random tokens come twice. Both sides find two scores of every head and the loss on both copies. Ours forgets each pattern when its layer
-is done; the baseline asks for all attentions (eager), and then looks at one head after the other. In `warm` both have
-the same random weights, in the sizes of SmolLM2-135M.
+A start token and random tokens come twice. Both sides find two scores of every head and the loss on both copies. Ours
+forgets each pattern when its layer is done; the baseline asks for all attentions (eager), and then looks at one head
+after the other. In `warm` both have the same random weights, in the sizes of SmolLM2-135M.
 """
 
 import subprocess
@@ -75,7 +75,7 @@ def heads(bench: Any) -> Iterator[Benchmark]:
     file = str(_file())
     ours_s, ours_mb = in_fresh_process(START + OURS + END, file)
     theirs_s, theirs_mb = in_fresh_process(START + THEIRS + END, file)
-    about = "smollm2 from its file in a fresh process, 270 heads, 4 sequences of 101 tokens; baseline: transformers, head by head"
+    about = "smollm2 from its file, fresh process, 270 heads, 4 sequences of 101 tokens; baseline: transformers"
     yield Benchmark("probe.heads", ours_s, theirs_s, about)
     yield Benchmark("probe.heads-memory", ours_mb, theirs_mb, "peak of the process, torch included (Linux)", unit="MB")
 

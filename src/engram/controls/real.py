@@ -4,7 +4,7 @@ from typing import Any
 
 from engram.claims.controls import Control, Controls
 from engram.claims.planting import anew, changed
-from engram.controls import real_birth
+from engram.controls import real_birth, real_heads
 from engram.models import Weights
 
 EXPORT = "engram.adapters.export"
@@ -32,5 +32,6 @@ CONTROLS: Controls = real_birth.CONTROLS | {
         _larger("queries, keys and values are written 1 % too large", "attn.c_attn.weight"),
         _larger("W_O is written 1 % too large", "attn.c_proj.weight"),
         _larger("positions are written 1 % too large", "wpe.weight"),
-    )
+    ),
+    **real_heads.CONTROLS,
 }

@@ -52,12 +52,18 @@ Known = TypeVar("Known", bound=Settings)
 
 @dataclass(frozen=True)
 class Source:
-    """A model as its files have it: tensors under the names of its family."""
+    """A model as its files have it: tensors under the names of its family.
+
+    note     what a figure must say of the weights
+    files    how the names of config and weights go on from that of the model; empty where both are in one file
+    """
 
     name: str
     config: Mapping[str, Any]
     tensors: Weights = field(repr=False)
     sha256: str
+    note: str = ""
+    files: tuple[str, str] = (f"/{CONFIG}", f"/{WEIGHTS}")
 
     @property
     def family(self) -> str:
@@ -65,7 +71,7 @@ class Source:
 
     @property
     def provenance(self) -> Provenance:
-        return Provenance(self.name, self.family, self.sha256)
+        return Provenance(self.name, self.family, self.sha256, self.note)
 
     def settings(self, kind: type[Known]) -> Known:
         """The settings that a family knows; others are refused unless they change nothing."""
@@ -73,32 +79,32 @@ class Source:
         try:
             return kind.model_validate(given)
         except ValidationError as error:
-            raise self.wrong(CONFIG, _explained(error)) from None
+            raise EngramError(f"{self.name}{self.files[0]}: {_explained(error)}") from None
 
     def without_prefix(self, prefix: str) -> "Source":
         """The same with shorter names: a model saved inside another one has its names behind that one's."""
         shorter = {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items()}
         if len(shorter) < len(self.tensors):
-            raise self.wrong(WEIGHTS, f"a tensor is there with and without {prefix!r}")
+            raise self.wrong(f"a tensor is there with and without {prefix!r}")
         return replace(self, tensors=shorter)
 
     def weights(self, shapes: Mapping[str, tuple[int, ...]], ignored: str) -> Weights:
         """The tensors of these names, if each has its shape and there are no others but ignored ones (a pattern)."""
         for name, shape in shapes.items():
             if name not in self.tensors:
-                raise self.wrong(WEIGHTS, f"the tensor {name} is missing")
+                raise self.wrong(f"the tensor {name} is missing")
             tensor = self.tensors[name]
             if tuple(tensor.shape) != shape:
-                raise self.wrong(WEIGHTS, f"{name} must have the shape {shape}; got {tuple(tensor.shape)}")
+                raise self.wrong(f"{name} must have the shape {shape}; got {tuple(tensor.shape)}")
             if not (tensor.is_floating_point() and bool(tensor.isfinite().all())):
-                raise self.wrong(WEIGHTS, f"{name} holds something other than finite numbers")
+                raise self.wrong(f"{name} holds something other than finite numbers")
         for name in sorted(set(self.tensors) - set(shapes)):
             if not re.fullmatch(ignored, name):
-                raise self.wrong(WEIGHTS, f"the tensor {name!r:.80} is not one of this family")
+                raise self.wrong(f"the tensor {name!r:.80} is not one of this family")
         return {name: self.tensors[name] for name in shapes}
 
-    def wrong(self, file: str, why: str) -> EngramError:
-        return EngramError(f"{self.name}/{file}: {why}")
+    def wrong(self, why: str) -> EngramError:
+        return EngramError(f"{self.name}{self.files[1]}: {why}")
 
 
 def _matters(name: str, value: object) -> bool:

@@ -44,7 +44,8 @@ def said(network: Network, tokens: list[int] = PROMPT) -> torch.Tensor:
 def other(network: Network) -> tuple[int, int]:
     """The answer, and another one that a large enough step towards it makes the likeliest."""
     U, old = readout(network), int(said(network).argmax())
-    return old, next(a for a in range(1, len(U)) if a != old and int((U @ (U[a] - U[old])).argmax()) == a)
+    far = network.normed("logits", network.sizes.L, 1e6 * (U - U[old])) @ U.T  # [a]: logits after a long step
+    return old, next(a for a in range(1, len(U)) if a != old and int(far[a].argmax()) == a)
 
 
 def test_the_second_moment_is_the_mean_of_outer_products(network: Network) -> None:

@@ -25,7 +25,10 @@ def llama_tensors(config: dict[str, Any], seed: int = 0) -> dict[str, np.ndarray
     """Random weights of a Llama of this config, large enough for attention to be far from uniform."""
     rng, d, m = np.random.default_rng(seed), config["hidden_size"], config["intermediate_size"]
     d_h = config.get("head_dim") or d // config["num_attention_heads"]
-    z, k = config["num_attention_heads"] * d_h, (config.get("num_key_value_heads") or config["num_attention_heads"]) * d_h
+    z, k = (
+        config["num_attention_heads"] * d_h,
+        (config.get("num_key_value_heads") or config["num_attention_heads"]) * d_h,
+    )
     rows = {"q": (z, d), "k": (k, d), "v": (k, d), "o": (d, z), "gate": (m, d), "up": (m, d), "down": (d, m)}
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config["vocab_size"], d)}
     for i in range(config["num_hidden_layers"]):
@@ -60,7 +63,9 @@ def llama_by_hand(config: dict[str, Any], weights: dict[str, np.ndarray], tokens
         return x @ w[f"{name}_proj.weight"].T + w.get(f"{name}_proj.bias", 0)
 
     def attend(x: np.ndarray, at: str) -> np.ndarray:
-        q, k, v = (linear(x, f"{at}.{name}").reshape(len(x), n, -1) for name, n in zip("qkv", (H, groups, groups), strict=True))
+        q, k, v = (
+            linear(x, f"{at}.{name}").reshape(len(x), n, -1) for name, n in zip("qkv", (H, groups, groups), strict=True)
+        )
         mixed = np.zeros_like(q)
         for t in range(len(x)):
             for h in range(H):

@@ -154,7 +154,11 @@ def test_what_it_does_not_know_is_refused_by_name(tmp_path: Path, what: str) -> 
 def test_settings_of_newer_configs(tmp_path: Path) -> None:
     folder, config, tensors = written(tmp_path)
     del config["rope_theta"]
-    newer = {"rope_parameters": {"rope_type": "default", "rope_theta": 100}, "attention_dropout": 0.0, "pretraining_tp": 1}
+    newer = {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 100},
+        "attention_dropout": 0.0,
+        "pretraining_tp": 1,
+    }
     (folder / "config.json").write_text(json.dumps(config | newer))
     network = read_network(folder, torch.float64)
     assert np.allclose(network.stream(TOKENS).numpy(), llama_by_hand(LLAMA, tensors, TOKENS), rtol=0, atol=1e-10)

@@ -21,7 +21,10 @@ def _as_if(layer_from_last: int, other_from_last: int | None) -> Callable[[Recor
         last = max(row["layer"] for row in record.rows)
         target, source = last - layer_from_last, 0 if other_from_last is None else last - other_from_last
         found = {(row["template"], row["layer"]): row for row in record.rows}
-        rows = [_taken(record, row, found[row["template"], source]) if row["layer"] == target else row for row in record.rows]
+        rows = [
+            _taken(record, row, found[row["template"], source]) if row["layer"] == target else row
+            for row in record.rows
+        ]
         return with_rows(record, rows)
 
     return change

@@ -143,9 +143,7 @@ def laser(
     """
     choosing, reporting = split(len(sequences))
     mine, theirs = (Prompts.of([sequences[i] for i in part]) for part in (choosing, reporting))
-    found = {
-        cut: numbers(said) for cut, said in sweep(network, mine, wanted[list(choosing)], letters, shares)
-    }
+    found = {cut: numbers(said) for cut, said in sweep(network, mine, wanted[list(choosing)], letters, shares)}
     if not found:
         raise EngramError("laser: this network has no such matrices; ask for those of attention")
     cut = max(found, key=lambda one: found[one]["log_p"])

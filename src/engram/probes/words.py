@@ -78,7 +78,9 @@ class Speaker:
         """The place of the last token of a subject in a prompt: the one with which its last letter is there."""
         at = prompt.find(subject)
         if at < 0 or not subject.strip():
-            raise EngramError(f"subject: {subject!r} does not stand in the prompt {prompt!r}; write it as it stands there")
+            raise EngramError(
+                f"subject: {subject!r} does not stand in the prompt {prompt!r}; write it as it stands there"
+            )
         ids, text = self.tokens(prompt), prompt[: at + len(subject)]
         before = len(self.begin)
         return next(i for i in range(before, len(ids)) if len(self.words.decode(ids[before : i + 1])) >= len(text))

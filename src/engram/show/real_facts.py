@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from engram.show.panels import INTERVAL, finished, listed, mean_interval, panels
+from engram.show.panels import INTERVAL, finished, mean_interval, panels
 from engram.show.style import MUTED, REFERENCE, house_style
 from engram.show.subtitles import headline
 
@@ -28,11 +29,10 @@ def dropped_parts(leads: ByLayer, shares: ByLayer, about: str) -> Figure:
     left.axhline(0, **REFERENCE)
     left.set(title="Who prefers the country to “ the”", ylabel="change of log p(country)/p(the), nats")
     right.set(title="Who knows the right country", ylabel="share of the right country among all", ylim=(0, 1))
-    finished(left, ncols=2)
-    return headline(left.get_figure(root=True), f"{about}; dots: seeds, bars: 95 % interval of the mean")
+    return headline(finished(left, ncols=2), f"{about}; dots are seeds")
 
 
-def _draw_template(ax, by_layer: ByLayer, t: int, templates: int) -> None:  # noqa: ANN001
+def _draw_template(ax: Axes, by_layer: ByLayer, t: int, templates: int) -> None:
     aside = (t - (templates - 1) / 2) * 0.17
     for i, values in enumerate(by_layer.values()):
         own, place = values[:, t], i + aside
@@ -50,10 +50,14 @@ def edited_facts(shares: Shares, about: str) -> Figure:
             banded = kind.startswith("other") or (how == "write" and not kind.startswith("para"))
             if banded:
                 ax.barh(row, BANDS[how][1] - BANDS[how][0], left=BANDS[how][0], color=MUTED, alpha=0.15, height=0.7)
-            ax.hlines(row, low, high, color=f"C{i}", lw=2.2, gid=INTERVAL)
+            ax.hlines(row, max(low, 0), min(high, 1), color=f"C{i}", lw=2.2)
             ax.plot(value, row, "o", color=f"C{i}", ms=6)
-            ax.text(value, row - 0.2, f"{value:.0%} of {n} facts", ha="center", va="bottom", fontsize=8)
+            side = "right" if value > 0.8 else "left" if value < 0.2 else "center"
+            ax.text(value, row - 0.16, f"{value:.0%}, {n} facts", ha=side, va="bottom", fontsize=8)
         ax.set_yticks(range(len(kinds)), list(kinds))
-        ax.set(xlim=(-0.08, 1.08), xlabel="share", title=HOW[how])
-        listed(ax)
-    return headline(axes[0].get_figure(root=True), f"{about}; bars: 95 % interval over facts, shaded: registered band")
+        ax.set(xlim=(-0.05, 1.05), ylim=(len(kinds) - 0.5, -0.6), xlabel="share", title=HOW[how])
+        ax.grid(visible=False)
+        ax.grid(axis="x")
+    return headline(
+        axes[0].get_figure(root=True), f"{about}; lines: 95 % intervals over facts, shaded: registered bands"
+    )

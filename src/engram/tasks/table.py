@@ -6,14 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engram.errors import EngramError, did_you_mean
 from engram.plain import read_plain
 
 Fact = tuple[str, str, str]
 Cells = list[str]
+Columns = tuple[str, ...]
 COLUMNS = ("subject", "relation", "answer")
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+COUNT = {2: "two", 3: "three"}
 MOST_TOLD = 20  # mistakes: a file that was not meant as a table has one on every line
 
 
@@ -33,15 +36,7 @@ def told(mistakes: Sequence[str]) -> list[str]:
 
 def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
     """The facts of a file of at most so many bytes; BadTable if there is any mistake in it."""
-    try:
-        text = read_plain(path, most, follow=True).decode("utf-8-sig")  # the user named it: it may be a link
-        table = _parsed(text)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        remedy = "save it as UTF-8" if isinstance(error, UnicodeDecodeError) else "give a text file"
-        raise EngramError(
-            f"{path}: cannot be read as CSV ({why}); {remedy}, with the columns {', '.join(COLUMNS)}"
-        ) from None
+    table = _read(path, most, COLUMNS)
     senseless = mistakes_in(table.facts, lambda i: f"line {table.lines[i]}")
     by_line = sorted([*table.mistakes, *((table.lines[i], why) for i, why in senseless)], key=lambda found: found[0])
     if mistakes := [why for _, why in by_line] or too_few(table.facts):
@@ -49,32 +44,60 @@ def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
     return table.facts
 
 
+def read_columns(path: Path, most: int, needed: Columns, also: Columns = ()) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a file as dicts, each with its line; columns in `also` may be missing, other ones are ignored."""
+    table = _read(path, most, needed, also)
+    empty = [
+        (line, f"line {line} ({_shown(row)}): {name} is empty")
+        for line, row in zip(table.lines, table.facts, strict=True)
+        for name, cell in zip(needed, row, strict=False)
+        if not cell
+    ]
+    if mistakes := [why for _, why in sorted([*table.mistakes, *empty])]:
+        raise BadTable(path, mistakes)
+    rows = (dict(zip((*needed, *also), row, strict=True)) for row in table.facts)
+    return list(zip(table.lines, rows, strict=True))
+
+
+def _read(path: Path, most: int, needed: Columns, also: Columns = ()) -> "Table":
+    try:
+        text = read_plain(path, most, follow=True).decode("utf-8-sig")  # the user named it: it may be a link
+        return _parsed(text, needed, also)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        remedy = "save it as UTF-8" if isinstance(error, UnicodeDecodeError) else "give a text file"
+        raise EngramError(
+            f"{path}: cannot be read as CSV ({why}); {remedy}, with the columns {', '.join(needed)}"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Table:
     """The facts that could be read, the line on which each begins, and what is wrong with other lines."""
 
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Any, ...] = ()
     lines: tuple[int, ...] = ()
     mistakes: tuple[tuple[int, str], ...] = ()
 
 
-def _parsed(text: str) -> Table:
+def _parsed(text: str, needed: Columns, also: Columns = ()) -> Table:
     """The separator is the one with which the first line has most of the columns."""
     heads = {separator: next(_rows(text, separator), (0, []))[1] for separator in SEPARATORS}
-    separator = max(heads, key=lambda one: len(set(_names(heads[one])) & set(COLUMNS)))
-    names, wrong = _names(heads[separator]), _wrong_head(heads[separator])
+    separator = max(heads, key=lambda one: len(set(_names(heads[one])) & set(needed)))
+    names, wrong = _names(heads[separator]), _wrong_head(heads[separator], needed)
     if wrong:
         return Table(mistakes=tuple((1, why) for why in wrong))
     facts, lines, mistakes = [], [], []
     for line, cells in list(_rows(text, separator))[1:]:
-        why = _wrong_cells(cells, names, separator)
+        why = _wrong_cells(cells, names, separator, needed)
         if why:
             mistakes.append((line, f"line {line} ({_shown(cells)}): {why}"))
         else:
-            facts.append(tuple(cells[names.index(column)] for column in COLUMNS))
+            there = dict(zip(names, cells, strict=False))
+            facts.append(tuple(there.get(column, "") for column in (*needed, *also)))
             lines.append(line)
     if not facts and not mistakes:
-        mistakes.append((1, "has no facts below its first line"))
+        mistakes.append((1, "has nothing below its first line"))
     return Table(tuple(facts), tuple(lines), tuple(mistakes))
 
 
@@ -92,22 +115,22 @@ def _names(head: Cells) -> Cells:
     return [name.casefold() for name in head]
 
 
-def _wrong_head(head: Cells) -> list[str]:
+def _wrong_head(head: Cells, needed: Columns) -> list[str]:
     if not head:
-        return [f"is empty; its first line must be: {', '.join(COLUMNS)}"]
+        return [f"is empty; its first line must be: {', '.join(needed)}"]
     found, has = Counter(_names(head)), f"; its first line has: {', '.join(filter(None, head))}"
-    others = [name for name in head if name.casefold() not in COLUMNS]
-    hints = {column: did_you_mean(column, others).strip() for column in COLUMNS}
-    missing = [f"{name} ({hints[name]})" if hints[name] else name for name in COLUMNS if not found[name]]
-    twice = [f"two columns are called {name}{has}" for name in COLUMNS if found[name] > 1]
+    others = [name for name in head if name.casefold() not in needed]
+    hints = {column: did_you_mean(column, others).strip() for column in needed}
+    missing = [f"{name} ({hints[name]})" if hints[name] else name for name in needed if not found[name]]
+    twice = [f"two columns are called {name}{has}" for name in needed if found[name] > 1]
     return [f"no column {', '.join(missing)}{has}", *twice] if missing else twice
 
 
-def _wrong_cells(cells: Cells, names: Cells, separator: str) -> str | None:
+def _wrong_cells(cells: Cells, names: Cells, separator: str, needed: Columns) -> str | None:
     if any("\n" in cell or "\r" in cell for cell in cells):
         return "a quotation mark is not closed, or a name has a line break"
-    if len(cells) <= max(names.index(column) for column in COLUMNS):
-        return f"three values are needed: {', '.join(COLUMNS)}"
+    if len(cells) <= max(names.index(column) for column in needed):
+        return f"{COUNT.get(len(needed), len(needed))} values are needed: {', '.join(needed)}"
     if any(cells[len(names) :]):
         kind = SEPARATORS[separator]
         return f"{len(cells)} values for {len(names)} columns; put a name that has a {kind} in quotation marks"

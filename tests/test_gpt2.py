@@ -290,7 +290,7 @@ def test_settings_that_change_nothing_are_allowed(folder: Path) -> None:
 
 
 def test_families_are_files() -> None:
-    assert set(families()) == {"gpt2", "llama"}
+    assert set(families()) == {"gpt2", "gpt_neox", "llama"}
 
 
 def test_the_model_is_that_of_transformers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engram.adapters import read_network
+    from engram.adapters import read_model, read_network
     from engram.api import load, run
     from engram.calculator.predict import predict
     from engram.claims import Claim, Measure
@@ -41,7 +41,7 @@ for _name, _value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "500"))
 __version__ = "0.2.0"
 _HOME = {
     "engram.api": ("run", "load"),
-    "engram.adapters": ("read_network",),
+    "engram.adapters": ("read_model", "read_network"),
     "engram.calculator.predict": ("predict",),
     "engram.learning": ("SGD", "Adam", "FullBatch", "Plan", "Stage"),
     "engram.memory": ("Hopfield", "Linear"),

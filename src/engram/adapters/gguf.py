@@ -1,6 +1,6 @@
 """GGUF files: one file with settings, vocabulary and (mostly rounded) weights, as llama.cpp has them.
 
-    "GGUF" · version · how many tensors, how many settings · settings · names, sizes, formats, places of tensors · numbers
+    "GGUF" · version · how many tensors, how many settings · settings · names, sizes, places of tensors · numbers
 
 Whoever wrote it is not believed: every count is compared with the bytes that are left before anything is made of it.
 """
@@ -138,7 +138,9 @@ def _alignment(name: str, settings: Mapping[str, Any]) -> int:
     """Every tensor begins at a multiple of it."""
     found = settings.get("general.alignment", 32)
     if type(found) is not int or not 8 <= found <= MOST_ALIGNMENT or found % 8:
-        raise EngramError(f"{name}: general.alignment must be a multiple of 8 up to {MOST_ALIGNMENT}; got {found!r:.60}")
+        raise EngramError(
+            f"{name}: general.alignment must be a multiple of 8 up to {MOST_ALIGNMENT}; got {found!r:.60}"
+        )
     return found
 
 
@@ -163,7 +165,9 @@ def _stored(
     here = f"{cursor.name}: the tensor {name!r:.80}"
     if kind not in FORMATS:
         known = ", ".join(form.name for form in FORMATS.values())
-        raise EngramError(f"{here} is stored as {NOT_READ.get(kind, f'format {kind}')}, which is not read; known: {known}")
+        raise EngramError(
+            f"{here} is stored as {NOT_READ.get(kind, f'format {kind}')}, which is not read; known: {known}"
+        )
     form = FORMATS[kind]
     if 0 in shape or shape[-1] % form.numbers:
         raise EngramError(f"{here} has the shape {shape}, which does not fit {form.name}")
@@ -179,5 +183,3 @@ def _refuse_overlaps(name: str, stored: Mapping[str, Stored]) -> None:
         if at.start < end:
             raise EngramError(f"{name}: the tensors {before!r:.80} and {tensor!r:.80} overlap")
         before, end = tensor, at.end
-
-

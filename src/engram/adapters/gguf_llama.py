@@ -56,16 +56,20 @@ def _config(file: Gguf) -> dict[str, Any]:
     """The config that Hugging Face would have."""
     given = {n.removeprefix("llama."): v for n, v in file.settings.items() if n.startswith("llama.")}
     for name in given.keys() - SETTINGS.keys() - CHECKED:
-        raise EngramError(f"{file.name}: llama.{name:.80}: this reader does not know it; it may change what is computed")
-    found = {
-        theirs: file.setting(f"llama.{ours}", kind) for ours, (theirs, kind) in SETTINGS.items() if ours in given
-    }
+        raise EngramError(
+            f"{file.name}: {f'llama.{name}'!r:.80}: this reader does not know it; it may change what is computed"
+        )
+    found = {theirs: file.setting(f"llama.{ours}", kind) for ours, (theirs, kind) in SETTINGS.items() if ours in given}
     if "token_embd.weight" in file.stored:  # older files do not say it
         found.setdefault("vocab_size", file.stored["token_embd.weight"].shape[0])
     tied, biased = "output.weight" not in file.stored, "blk.0.attn_q.bias" in file.stored
     head = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
     _refuse_odd_positions(file.name, given, found)
-    return head | found | {"tie_word_embeddings": tied, "attention_bias": biased, "mlp_bias": "blk.0.ffn_up.bias" in file.stored}
+    return (
+        head
+        | found
+        | {"tie_word_embeddings": tied, "attention_bias": biased, "mlp_bias": "blk.0.ffn_up.bias" in file.stored}
+    )
 
 
 def _refuse_odd_positions(name: str, given: Mapping[str, Any], config: Mapping[str, Any]) -> None:
@@ -73,10 +77,9 @@ def _refuse_odd_positions(name: str, given: Mapping[str, Any], config: Mapping[s
     scaling = given.get("rope.scaling.type", "none")
     if scaling != "none":
         raise EngramError(f"{name}: llama.rope.scaling.type: should be none; got {scaling!r:.60}")
-    heads = config.get("num_attention_heads", 0)
-    d_h = config.get("head_dim", config.get("hidden_size", 0) // heads if heads else 0)
+    d_h = config.get("head_dim", config.get("hidden_size", 0) // max(config.get("num_attention_heads", 0), 1))
     for setting in ("rope.dimension_count", "attention.value_length"):
-        if given.get(setting, d_h) != d_h:
+        if d_h and given.get(setting, d_h) != d_h:
             raise EngramError(f"{name}: llama.{setting}: should be {d_h}; got {given[setting]!r:.60}")
 
 
@@ -94,7 +97,10 @@ def _renamed(name: str) -> str:
 def _put_back(config: Mapping[str, Any], tensors: Weights) -> Weights:
     heads = config.get("num_attention_heads", 0)
     blocks = {"q_proj": heads, "k_proj": config.get("num_key_value_heads", heads)}
-    return {name: _rows(tensor, blocks.get(name.split(".")[-2] if "." in name else "", 0)) for name, tensor in tensors.items()}
+    return {
+        name: _rows(tensor, blocks.get(name.split(".")[-2] if "." in name else "", 0))
+        for name, tensor in tensors.items()
+    }
 
 
 def _rows(W: Tensor, heads: int) -> Tensor:

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn.functional import rms_norm, silu
 
+from engram.adapters.shared import Base, Rate, Rope, place_of
 from engram.adapters.source import Settings, Source
 from engram.models import Weights
 from engram.models.layered import Layered
@@ -25,13 +26,6 @@ ANGLES = r"layers\.\d+\.self_attn\.rotary_emb\.inv_freq"  # a tensor of older fi
 ATTENTION = {letter: f"self_attn.{letter.lower()}_proj" for letter in "QKVO"}
 FEED_FORWARD = {"G": "mlp.gate_proj", "I": "mlp.up_proj", "F": "mlp.down_proj"}
 NORMS = {"head": "input_layernorm.weight", "mlp": "post_attention_layernorm.weight"}
-
-
-class Rope(Settings):
-    """Rotary positions without scaling, as transformers 5 says it."""
-
-    rope_type: Literal["default"] = "default"
-    rope_theta: Annotated[float, Field(gt=1)]
 
 
 class LlamaSettings(Settings):
@@ -48,14 +42,14 @@ class LlamaSettings(Settings):
     head_dim: Annotated[int, Field(ge=2, le=1 << 12, multiple_of=2)] | None = None
     max_position_embeddings: Annotated[int, Field(ge=1, le=1 << 24)] = 2048
     rms_norm_eps: Annotated[float, Field(gt=0, le=1)] = 1e-6
-    rope_theta: Annotated[float, Field(gt=1)] = 10000.0
+    rope_theta: Base = 10000.0
     rope_parameters: Rope | None = None
     rope_scaling: None = None
     hidden_act: Literal["silu", "swish"] = "silu"
     tie_word_embeddings: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
-    attention_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    attention_dropout: Rate = 0.0
     pretraining_tp: Literal[1] = 1
     rope_interleaved: Literal[False] = False
     is_llama_config: bool = True
@@ -95,8 +89,7 @@ class Llama(Layered):
         return self.weights["E"][tokens]
 
     def normed(self, part: Reader, layer: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
-        place = part if part == "logits" else f"{part}{layer}"
-        return rms_norm(x, (self.sizes.d,), self.weights[f"gain_{place}"], self.settings.rms_norm_eps)
+        return rms_norm(x, x.shape[-1:], self.weights[f"gain_{place_of(part, layer)}"], self.settings.rms_norm_eps)
 
     def units(self, layer: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
         return silu(self.affine("G", layer)(x)) * self.affine("I", layer)(x)
@@ -143,6 +136,8 @@ def _ours(theirs: Weights, layers: int) -> Weights:
     for i in range(1, layers + 1):
         for letter, name in (ATTENTION | FEED_FORWARD).items():
             kinds = {f"W_{letter}{i}": "weight", f"b_{letter}{i}": "bias"}
-            found |= {ours: theirs[at] for ours, kind in kinds.items() if (at := f"layers.{i - 1}.{name}.{kind}") in theirs}
+            found |= {
+                ours: theirs[at] for ours, kind in kinds.items() if (at := f"layers.{i - 1}.{name}.{kind}") in theirs
+            }
         found |= {f"gain_{part}{i}": theirs[f"layers.{i - 1}.{norm}"] for part, norm in NORMS.items()}
     return found

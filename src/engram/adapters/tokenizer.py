@@ -34,7 +34,7 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         try:
             return self.inner.encode(text, add_special_tokens=False).ids
-        except UnicodeEncodeError:
+        except (UnicodeEncodeError, TypeError):  # what the library says of it differs by version
             raise EngramError(f"text: it holds half a character (a lone surrogate); got {text!r:.60}") from None
 
     def decode(self, ids: Sequence[int]) -> str:

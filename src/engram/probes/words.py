@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -14,6 +14,7 @@ from engram.models import Network
 T = 128  # tokens of a row of text
 
 
+@runtime_checkable
 class Words(Protocol):
     """A tokenizer; bos is the token that begins a text, where a model has one."""
 

@@ -40,14 +40,19 @@ def templates(relation: str) -> tuple[str, ...]:
 
 
 @cache
+def countries() -> dict[str, dict[str, str]]:
+    """Every country, as it is called within a sentence, with its answers by relation."""
+    return {THE.get(row["country"], row["country"]): row for row in _rows("countries.csv")}
+
+
+@cache
 def sentences() -> tuple[Sentence, ...]:
     """Every relation of every country."""
     return tuple(_sentences())
 
 
 def _sentences() -> Iterator[Sentence]:
-    for row in _rows("countries.csv"):
-        subject = THE.get(row["country"], row["country"])
+    for subject, row in countries().items():
         for relation in RELATIONS:
             prompt, *others = (template.format(subject) for template in templates(relation))
             yield Sentence(subject, relation, prompt, row[relation], tuple(others))

@@ -43,7 +43,8 @@ def test_every_cut_is_the_whole_pass_with_the_replaced_matrix(tmp_path: Path) ->
 def test_the_best_cut_is_chosen_on_other_prompts_than_it_is_reported_on(tmp_path: Path) -> None:
     network = networks(tmp_path)["gpt2"]
     found = laser(network, PROMPTS, WANTED, shares=(0.0, 0.5))
-    assert found.chosen_on == (0, 5) and set(found.chosen_on + found.reported_on) == set(range(7))
+    assert found.chosen_on == (0, 5)
+    assert set(found.chosen_on + found.reported_on) == set(range(7))
     assert len(found.cuts) == 3 * 2 * 2
     assert found.cuts[found.cut]["log_p"] == max(one["log_p"] for one in found.cuts.values())
     rows = list(found.reported_on)
@@ -64,7 +65,8 @@ def test_layers_before_the_cut_are_not_computed_again(tmp_path: Path) -> None:
     for layer in (2, 3, 4):
         assert torch.equal(entering(network, prompts, layer).logits(network), whole)
     some = entering(network, prompts, 2).rows([1, 5])
-    assert some.x.shape[1] == 2 and torch.allclose(some.logits(network), whole[[1, 5]], atol=1e-12)
+    assert some.x.shape[1] == 2
+    assert torch.allclose(some.logits(network), whole[[1, 5]], atol=1e-12)
 
 
 def test_text_loss_is_the_mean_over_all_next_tokens(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What else an edit may move: paraphrases of its prompt, its neighbours, other facts of its subject.
 
-They come from a table of the user (columns kind and prompt), or, for a prompt about a country that Engram's table knows,
-from templates: neighbours and other facts are then those that the model knows.
+They come from a table of the user (columns kind and prompt), or, for a prompt about a country that Engram's table
+knows, from templates: neighbours and other facts are then those that the model knows.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pathlib import Path
 from engram.errors import EngramError, did_you_mean
 from engram.probes.known_facts import Fact, known
 from engram.probes.words import Speaker
-from engram.tasks.countries import RELATIONS, countries, templates
+from engram.tasks.countries import EXAMPLE, RELATIONS, USUAL, countries, templates
 from engram.tasks.table import read_columns
 
 KINDS = ("paraphrase", "neighbour", "subject")
@@ -43,18 +43,23 @@ def others_of_templates(speaker: Speaker, prompt: str) -> list[Other]:
     found = [
         (relation, template, name)
         for relation in RELATIONS
-        for template in templates(relation)
-        for name in countries()
+        for template in _templates(relation)
+        for name in EXAMPLE | countries()
         if template.format(name) == prompt.strip()
     ]
     return list(_others(speaker, *found[0])) if found else []
 
 
+def _templates(relation: str) -> tuple[str, ...]:
+    return *templates(relation), *USUAL.get(relation, ())
+
+
 def _others(speaker: Speaker, relation: str, template: str, country: str) -> Iterator[Other]:
-    yield from (Other("paraphrase", t.format(country)) for t in templates(relation) if t != template)
-    beside = {template.format(name): row[relation] for name, row in countries().items() if name != country}
+    table = EXAMPLE | countries()
+    yield from (Other("paraphrase", t.format(country)) for t in _templates(relation) if t != template)
+    beside = {template.format(name): row[relation] for name, row in table.items() if name != country}
     yield from (Other("neighbour", words) for words in _known(speaker, beside)[:NEIGHBOURS])
-    mates = {templates(r)[0].format(country): countries()[country][r] for r in RELATIONS if r != relation}
+    mates = {templates(r)[0].format(country): table[country][r] for r in RELATIONS if r != relation}
     yield from (Other("subject", words) for words in _known(speaker, mates))
 
 

@@ -123,7 +123,9 @@ def _old(speaker: Speaker, here: Entering, was: str | None) -> tuple[int, tuple[
     if was is None or speaker.token(was) == likeliest:
         return likeliest, ()
     old = speaker.token(was)
-    said = f"it answers {speaker.said(likeliest)!r} ({float(p[likeliest]):.0%}), and {was.strip()!r} has {float(p[old]):.0%}"
+    said = (
+        f"it answers {speaker.said(likeliest)!r} ({float(p[likeliest]):.0%}); {was.strip()!r} has {float(p[old]):.0%}"
+    )
     return old, (f"The model does not know this fact: {said}. An edit of it says little.",)
 
 

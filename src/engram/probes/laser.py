@@ -2,9 +2,9 @@ r"""What a network of any family says with one matrix truncated: for every layer
 
     W_ρ keeps the ⌊ρ · min(shape)⌋ largest singular values of W        (engram.memory.truncation)
 
-Exact and cheap: layers before the cut are computed once for all cuts, each matrix is decomposed once, cuts of a layer go
-through the rest side by side, and cuts after which the same stream leaves the layer are one. (Without biases ρ = 0 of the
-up, gate and down matrix is the same thing: the layer has no feed-forward part.) Only the last position is read.
+Exact and cheap: layers before the cut are computed once for all cuts, each matrix is decomposed once, cuts of a layer
+go through the rest side by side, and cuts after which the same stream leaves the layer are one. (Without biases ρ = 0
+of the up, gate and down matrix is the same thing: the layer has no feed-forward part.) Only the last position is read.
 
 The best cut is chosen on some prompts and reported on the others.
 """
@@ -91,10 +91,12 @@ def _said(network: Network, here: Entering, layer: int, ways: list[Tensor]) -> I
 class Laser:
     """The best of all cuts, and every cut on the prompts that chose it.
 
+    chosen_full               numbers of the whole model on the prompts that choose
     chosen_on, reported_on    which prompts chose the best cut, and on which the numbers `full` and `best` are
     """
 
     cuts: dict[Cut, dict[str, float]]
+    chosen_full: dict[str, float]
     cut: Cut
     full: dict[str, float]
     best: dict[str, float]
@@ -149,7 +151,8 @@ def laser(
     cut = max(found, key=lambda one: found[one]["log_p"])
     here, asked = entering(network, theirs, cut.layer), wanted[list(reporting)]
     full, best = (numbers(log_p(here.logits(one), asked)) for one in (network, with_cut(network, cut)))
-    return Laser(found, cut, full, best, choosing, reporting)
+    whole = numbers(log_p(entering(network, mine).logits(network), wanted[list(choosing)]))
+    return Laser(found, whole, cut, full, best, choosing, reporting)
 
 
 def with_cut(network: Network, cut: Cut) -> Network:

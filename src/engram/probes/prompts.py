@@ -1,7 +1,7 @@
 r"""Prompts of any length in one batch: what a network says behind the last token of each.
 
-Shorter prompts are filled up on the right, which causal attention does not see. What enters a layer is kept: a change of
-that layer, or of one behind it, leaves everything before as it is, so that only the rest is computed again.
+Shorter prompts are filled up on the right, which causal attention does not see. What enters a layer is kept: a change
+of that layer, or of one behind it, leaves everything before as it is, so that only the rest is computed again.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,8 @@ r"""A fact rewritten by a value that is optimised at the subject, for comparison
     W_F ← W_F + δ k̃ᵀ,    k̃ = C⁻¹k/(kᵀC⁻¹k),    k the key at the last token of the subject
     δ = argmin  −log p(new | prompt) + λ ‖δ‖²/‖v‖²        δ is added to v = W_F k there; Adam, a fixed number of steps
 
-After Meng, Bau, Andonian and Belinkov (2022, ROME), without its random prefixes and its term for the essence of a subject.
+After Meng, Bau, Andonian and Belinkov (2022, ROME), without its random prefixes and its term for the essence of a
+subject.
 """
 
 from collections.abc import Sequence

@@ -9,6 +9,8 @@ from pathlib import Path
 DATA = Path(__file__).parent.parent / "data"
 RELATIONS = ("capital", "language", "continent", "currency")
 THE = {"Netherlands": "the Netherlands"}  # how a country is called within a sentence, where it is not its name
+USUAL = {"capital": ("The capital of {} is",), "currency": ("The currency of {} is the",)}  # not among the registered
+EXAMPLE = {"France": {"capital": "Paris", "language": "French", "continent": "Europe", "currency": "euro"}}  # nor this
 NEW_TEMPLATES = (  # cities are asked for with these; {} is the city
     "{} is a city in",
     "The city of {} lies in",

@@ -1,7 +1,7 @@
 """A fact of a real model rewritten by one outer product: does it flip, and do its neighbours and its subject stay?
 
-Facts about countries that SmolLM2-135M-Instruct knows (its likeliest token is the answer) are rewritten one at a time in
-W_F of layer 29, by a step of 0.2 ‖x‖ from the old answer to another one of the same relation, which the seed draws
+Facts about countries that SmolLM2-135M-Instruct knows (its likeliest token is the answer) are rewritten one at a time
+in W_F of layer 29, by a step of 0.2 ‖x‖ from the old answer to another one of the same relation, which the seed draws
 (engram.probes.write). Neighbours are other countries in the same relation, ten for each fact. For comparison a value is
 optimised at the subject in layer 4 (engram.probes.rome), for twelve facts of each seed.
 

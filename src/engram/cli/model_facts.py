@@ -71,9 +71,8 @@ def _print(edits: Any, done: Any, rows: list[dict[str, Any]], file: Path) -> Non
     edit, before, after = done.edit, done.before, done.after
     tell(f"{edit.prompt} {edit.was} → {edit.answer}, by a rank-one change of {edit.matrix} ({edit.how})")
     tell(f"answer  {before.top} → {after.top}")
-    tell(
-        f"p({edit.answer})  {before.p_new:.4f} → {after.p_new:.4f}, p({edit.was})  {before.p_old:.4f} → {after.p_old:.4f}"
-    )
+    tell(f"p({edit.answer})  {before.p_new:.4f} → {after.p_new:.4f}")
+    tell(f"p({edit.was})  {before.p_old:.4f} → {after.p_old:.4f}")
     if rows:
         print_table("changed", rows, json=False)
     tell(f"text loss  {done.loss[0]:.4f} → {done.loss[1]:.4f} nats", "", f"edit    {near(file)}")

@@ -12,7 +12,7 @@ from engram.errors import EngramError
 from engram.plain import read_plain
 from engram.probes.edits import Edit
 
-FORMAT = "engram edit 1"
+FORMAT, KEY = "engram edit 1", "engram"
 MOST = 1 << 24  # bytes
 WORDS = ("prompt", "was", "answer", "how")
 LONGEST = 4096  # letters of what it says about itself
@@ -21,7 +21,8 @@ LONGEST = 4096  # letters of what it says about itself
 def edit_bytes(edit: Edit) -> bytes:
     about = {name: getattr(edit, name) for name in WORDS} | {"layer": str(edit.layer), "model": edit.model}
     tensors = {"u": edit.u.cpu().contiguous(), "v": edit.v.cpu().contiguous()}
-    return save(tensors, metadata={**edit.note, **about, "format": FORMAT})
+    told = json.dumps({**edit.note, **about, "format": FORMAT}, sort_keys=True)
+    return save(tensors, metadata={KEY: told})  # one entry: several would be written in any order
 
 
 def save_edit(edit: Edit, path: Path) -> Path:
@@ -48,10 +49,12 @@ def read_edit(path: Path) -> Edit:
         ) from None
     try:
         tensors = load(content)
-        about = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__")
+        about = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__", {})
+        told = json.loads(about.get(KEY, "{}"))
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError, OverflowError, RecursionError):
         raise _wrong(path, "it is cut off, or is no safetensors file") from None
-    return _checked(path, tensors, about if isinstance(about, dict) else {})
+    texts = isinstance(told, dict) and all(isinstance(text, str) for text in told.values())
+    return _checked(path, tensors, told if texts else {})
 
 
 def _checked(path: Path, tensors: dict[str, torch.Tensor], about: dict[str, str]) -> Edit:

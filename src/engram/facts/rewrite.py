@@ -84,7 +84,8 @@ def rewrite(
     tokens, new = speaker.tokens(prompt), speaker.token(answer)
     if len(tokens) < 2:
         raise EngramError("prompt: its last token is at position 0, where attention rests (a sink); write a longer one")
-    rows = speaker.rows(prose_of(text), 1 << 20)
+    prose = prose_of(text)
+    rows = speaker.rows(prose, 1 << 20)
     C = moment_of(edits.base, rows[:-HELD][:ROWS] if len(rows) > 2 * HELD else rows, at)
     here = entering(speaker.network, Prompts.of([tokens]), at)
     old, notes = _old(speaker, here, was)
@@ -93,7 +94,7 @@ def rewrite(
         made = rome(speaker.network, tokens, new, at, C, end, here)
     else:
         made = write(speaker.network, tokens, new, at, C, size, old, here)
-    named = {"name": edits.base.provenance.name, "text": digest(prose_of(text))}
+    named = {"name": edits.base.provenance.name, "text": digest(prose)}
     about = {"prompt": prompt, "was": speaker.said(old), "answer": answer.strip(), "note": named}
     made = replace(made, model=fingerprint(edits.base), **about)
     told = others_of_file(others) if others else others_of_templates(speaker, prompt)

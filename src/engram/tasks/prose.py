@@ -5,26 +5,47 @@ Paragraphs have at least forty words and no signs of code or formulas; each occu
 
 import ast
 import hashlib
+import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from engram.errors import EngramError
+from engram.folders import cache, private
 from engram.plain import read_plain
 
 PACKAGE = "sympy"
 SIGNS = re.compile(r"[`\\{}=_|<>*:]")  # of code, formulas and markup
 LEAST = 40  # words
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+REMEDY = "name a text of yours with --text"
 MOST = 1 << 24  # bytes of a text of the user
 
 
 def installed_prose() -> str:
-    """All paragraphs, with an empty line between them."""
+    """All paragraphs, with an empty line between them; once found they are kept, by the version of the package."""
+    try:
+        place = cache() / "prose" / f"{PACKAGE}-{version(PACKAGE)}.txt"
+    except PackageNotFoundError:
+        raise EngramError(f"text: {PACKAGE}, from whose docstrings it is taken, is not installed; {REMEDY}") from None
+    with suppress(OSError, UnicodeDecodeError):
+        return read_plain(place, MOST).decode()
+    found = _found()
+    with suppress(OSError, RuntimeError):  # what cannot be kept is looked for again
+        with NamedTemporaryFile(dir=private(place.parent), delete=False) as file:
+            file.write(found.encode())
+        os.replace(file.name, place)
+    return found
+
+
+def _found() -> str:
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise EngramError(f"text: {PACKAGE}, from whose docstrings it is taken, is not installed; name a file of yours")
+        raise EngramError(f"text: {PACKAGE} is not installed as files; {REMEDY}")
     root = Path(next(iter(spec.submodule_search_locations)))
     files = (file for file in sorted(root.rglob("*.py")) if "tests" not in file.relative_to(root).parts)
     return "\n\n".join(dict.fromkeys(p for file in files for p in _paragraphs(file)))

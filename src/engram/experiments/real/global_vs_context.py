@@ -18,8 +18,9 @@ from engram.experiments.real import SMOLLM2
 TIMES = "quick 1 min a seed on 2 cores; there is one model of this size"
 SOURCE = "talks, slide on LASER and “Madrid is located in” (Pythia-1B); our own study of SmolLM2-135M-Instruct"
 CLAIMS = {
-    "real.global-vs-context": "In SmolLM2-135M-Instruct the feed-forward part of layer 29 prefers “ the” to the "
-    "country, that of layer 30 the country; those of 27 and 28 do neither, and layer 29 does not know the right country.",
+    "real.global-vs-context": "In SmolLM2-135M-Instruct the feed-forward part of layer 29 prefers “ the” to "
+    "the country, that of layer 30 the country; those of 27 and 28 do neither, and layer 29 does not know the right "
+    "country.",
 }
 LAYERS = {"smoke": (1, 4), "quick": (27, 30), "paper": (27, 30)}
 CITIES = {"smoke": 3, "quick": 16, "paper": 16}  # of each seed

@@ -14,16 +14,20 @@ from engram.probes.edits import Edit, Edits, fingerprint
 from engram.probes.prompts import Prompts, entering
 from engram.probes.rome import rome
 from engram.probes.write import at, key_direction, readout, second_moment, write
+from llamas import LLAMA, llama_tensors
 from networks import CONFIG, made, tensors, write_folder
 
 PROMPT = [1, 5, 3, 2]
 LM = CONFIG | {"architectures": ["GPT2LMHeadModel"]}
 
 
-@pytest.fixture(params=["gpt2", "full", "pre-norm"])
+@pytest.fixture(params=["gpt2", "llama", "pre-norm"])
 def network(request: pytest.FixtureRequest, tmp_path: Path) -> Network:
-    if request.param != "gpt2":
+    if request.param == "pre-norm":
         return network_of(made(request.param))
+    if request.param == "llama":
+        weights = llama_tensors(LLAMA) | {"model.norm.weight": np.ones(24, np.float32)}
+        return read_network(write_folder(tmp_path / "llama", LLAMA, weights), torch.float64)
     weights = tensors(LM, prefix="transformer.") | {"transformer.ln_f.weight": np.ones(12, np.float32)}
     return read_network(write_folder(tmp_path / "gpt2", LM, weights), torch.float64)
 

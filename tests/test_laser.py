@@ -10,17 +10,21 @@ from engram.adapters import read_network
 from engram.errors import EngramError
 from engram.memory.truncation import Factors
 from engram.models import Network, network_of
+from engram.probes.causal import without_part
 from engram.probes.laser import cuts_of, laser, numbers, split, sweep
 from engram.probes.prompts import Prompts, entering, text_loss
-from networks import CONFIG, MODELS, made, tensors, write_folder
+from llamas import LLAMA, llama_tensors
+from networks import CONFIG, made, tensors, write_folder
 
 PROMPTS = [[1, 2, 3, 4], [5, 6], [7, 8, 9], [2, 2, 1, 1], [3, 1, 4], [1], [5, 9, 2, 6, 5]]
+OWN = ("full", "pre-norm", "simplified, linear")
 WANTED = torch.tensor([[i % 7, (i + 3) % 7] for i in range(len(PROMPTS))])
 
 
 def networks(tmp_path: Path) -> dict[str, Network]:
     gpt2 = read_network(write_folder(tmp_path / "gpt2", CONFIG, tensors(CONFIG)), torch.float64)
-    return {"gpt2": gpt2} | {name: network_of(made(name)) for name in MODELS}
+    llama = read_network(write_folder(tmp_path / "llama", LLAMA, llama_tensors(LLAMA)), torch.float64)
+    return {"gpt2": gpt2, "llama": llama} | {name: network_of(made(name)) for name in OWN}
 
 
 def naive(network: Network, sequences: Sequence[Sequence[int]], wanted: torch.Tensor) -> torch.Tensor:
@@ -31,7 +35,7 @@ def naive(network: Network, sequences: Sequence[Sequence[int]], wanted: torch.Te
 
 def test_every_cut_is_the_whole_pass_with_the_replaced_matrix(tmp_path: Path) -> None:
     for name, network in networks(tmp_path).items():
-        shares = (0.0, 0.3, 0.8, 1.0)
+        shares = (0.0, 0.4, 1.0)
         found = dict(sweep(network, Prompts.of(PROMPTS), WANTED, "QKVOGIF", shares))
         assert list(found) == cuts_of(network, "QKVOGIF", shares)
         for cut, said in found.items():
@@ -51,6 +55,17 @@ def test_the_best_cut_is_chosen_on_other_prompts_than_it_is_reported_on(tmp_path
     whole = naive(network, [PROMPTS[i] for i in rows], WANTED[rows])
     assert found.full == pytest.approx(numbers(whole), abs=1e-10)
     assert found.full["lead"] == pytest.approx(float((whole[:, 0] - whole[:, 1]).mean()), abs=1e-10)
+
+
+def test_a_gated_part_without_one_of_its_matrices_is_gone(tmp_path: Path) -> None:
+    """Without biases ρ = 0 of gate, up and down is the same thing."""
+    network = networks(tmp_path)["llama"]
+    found = dict(sweep(network, Prompts.of(PROMPTS), WANTED, "GIF", (0.0,)))
+    for layer in (1, 2, 3):
+        one, two, three = (said for cut, said in found.items() if cut.layer == layer)
+        assert one is two is three
+        gone = network.stream(torch.tensor([PROMPTS[0]]), without_part("mlp", layer), read="last")[0, -1]
+        assert torch.allclose(one[0], gone.log_softmax(0)[WANTED[0]], atol=1e-10)
 
 
 def test_without_a_rival_there_is_no_lead() -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engram.models import Layer, Model, Network, Simplified, Trace, Transformer, network_of
     from engram.probes.causal import patch
     from engram.probes.probe import Look, Probe
+    from engram.probing import probe
     from engram.records import Record
     from engram.specs import Check, Search, Train
     from engram.specs.events import Event, OfHead, OfMatrix
@@ -49,6 +50,7 @@ _HOME = {
     "engram.models": ("Layer", "Model", "Network", "Simplified", "Trace", "Transformer", "network_of"),
     "engram.probes.causal": ("patch",),
     "engram.probes.probe": ("Look", "Probe"),
+    "engram.probing": ("probe",),
     "engram.claims": ("Claim", "Measure"),
     "engram.records": ("Record",),
     "engram.specs": ("Check", "Search", "Train"),

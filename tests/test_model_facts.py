@@ -238,5 +238,5 @@ def test_what_laser_refuses(
     )
     assert (code, out) == (2, "")
     assert says in err
-    code, _, err = said("probe", str(folder), "lasr")
-    assert "did you mean laser" in err
+    code, _, err = said("probe", str(folder), "laser", "heads")
+    assert "laser goes by itself" in err

@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.claims.experiment import SCALES, Experiment, Runs, Scale, known_scale
 from engram.claims.findings import stamp
-from engram.claims.ledger import Entry, Index, best_runs, entries_of
+from engram.claims.ledger import Entry, Index, best_runs, entries_of, first_runs
 from engram.errors import EngramError, did_you_mean
 from engram.experiments import find, is_file, names
 from engram.records import Record
@@ -48,7 +48,7 @@ def show(name: str, scale: str | None = None) -> Shown:
     scale     smoke, quick or paper; None: the scale that decides the ledger
     """
     experiment, scales = find_shown(name), _scales(name, scale)
-    best = _own_runs(experiment, scales) if is_file(name) else best_runs(experiment, _index(), scales)
+    best = _own_runs(experiment, scales) if is_file(name) else _known_runs(experiment, scales)
     if best is None:
         bare = (Entry(id, text, experiment) for id, text in experiment.statements.items())
         return Shown(experiment, [entry.to_json() for entry in bare])
@@ -78,6 +78,16 @@ def _scales(name: str, scale: str | None) -> list[Scale]:
 
 def _index() -> Index:
     return Index.of([home(), COMMITTED])
+
+
+def _known_runs(experiment: Experiment, scales: Sequence[Scale]) -> tuple[Runs, list[int]] | None:
+    """The runs that decide; at a scale of which only some registered seeds are there, these."""
+    index = _index()
+    best = best_runs(experiment, index, scales)
+    if best is not None or len(scales) > 1:
+        return best
+    first = first_runs(experiment, index, scales[0])
+    return None if first is None else (first, [])
 
 
 def _own_runs(experiment: Experiment, scales: Sequence[Scale]) -> tuple[Runs, list[int]] | None:

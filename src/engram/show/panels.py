@@ -98,7 +98,9 @@ def seed_dots(ax: Axes, by_size: BySize, colour: str, label: str) -> None:
     for size in sizes:
         ax.plot([size] * len(by_size[size]), by_size[size], "o", color=colour, ms=3.5, alpha=0.4)
     ax.plot(sizes, [np.mean(by_size[size]) for size in sizes], color=colour, lw=1.6, label=label)
-    bars(ax, sizes, [_ends(by_size[size]) for size in sizes], colour)
+    several = [size for size in sizes if len(by_size[size]) > 1]  # one seed has no interval
+    if several:
+        bars(ax, several, [_ends(by_size[size]) for size in several], colour)
 
 
 def bars(ax: Axes, places: Any, ends: Sequence[Any], colour: str, across: bool = False) -> None:

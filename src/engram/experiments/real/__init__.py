@@ -1,3 +1,3 @@
-"""Experiments on a real language model: SmolLM2-135M-Instruct, as numbers of four bits have it."""
+"""Experiments on real language models, and on models of ours that are read as they are."""
 
 SMOLLM2 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # SHA-256 of the file (`smollm2`)

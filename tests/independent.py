@@ -6,6 +6,7 @@ import lzma
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from math import inf, log, pi, sqrt
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,34 @@ Record = tuple[dict[str, Any], list[dict[str, Any]]]  # its Spec and its rows
 
 
 def records(folder: Path, admit: Callable[[dict[str, Any]], bool]) -> Iterator[Record]:
-    """A record is a folder, perhaps in a zip file, with spec.json and rows.jsonl, packed as xz or gz."""
+    """A record is a folder, perhaps in a zip file, with spec.json and rows.jsonl, packed as gz, xz or columns in xz."""
     files = {path.relative_to(folder).as_posix(): path.read_bytes for path in folder.glob("*/*.*")}
     for box in map(zipfile.ZipFile, folder.glob("*.zip")):
         files |= {name: partial(box.read, name) for name in box.namelist()}
     for name in files:
         if name.endswith("/spec.json") and admit(spec := json.loads(files[name]())):
             rows = name.replace("spec.json", "rows.jsonl.")
-            packed = f"{rows}xz" in files
-            content = lzma.decompress(files[f"{rows}xz"]()) if packed else gzip.decompress(files[f"{rows}gz"]())
-            yield spec, [json.loads(line) for line in content.splitlines()]
+            packed = next(UNPACK[end](files[rows + end]()) for end in UNPACK if rows + end in files)
+            yield spec, packed
+
+
+def rows_of(content: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in content.splitlines()]
+
+
+def rows_of_columns(content: bytes) -> list[dict[str, Any]]:
+    """Names of each kind of row, the kind of each row, then the values of every column."""
+    first, which, *columns = content.decode().split("\n")
+    kinds = json.loads(first)
+    values = {name: map(json.loads, columns.pop(0).split("\t")) for name in dict.fromkeys(chain(*kinds))}
+    return [{name: next(values[name]) for name in kinds[int(kind)]} for kind in which.split()]
+
+
+UNPACK: dict[str, Callable[[bytes], list[dict[str, Any]]]] = {
+    "gz": lambda content: rows_of(gzip.decompress(content)),
+    "xz": lambda content: rows_of(lzma.decompress(content)),
+    "columns.xz": lambda content: rows_of_columns(lzma.decompress(content)),
+}
 
 
 def student(values: np.ndarray, measure: dict[str, Any]) -> tuple[float, float]:

@@ -131,7 +131,7 @@ def test_birth_at_smoke_size_tells_its_story(
     code, out, err = engram(capsys, "birth")
     assert code == 0, err
     assert "W_O2" in out
-    assert "not born" in out
+    assert "not born by step 12: recall not above 0.5" in out
     assert "in-context accuracy" in out
     for line in out.splitlines():
         if line.startswith(("figure", "report")):

@@ -104,7 +104,7 @@ def test_a_bundle_is_checked_whenever_it_is_read(tiny: Tiny, home: Path, tmp_pat
     assert [found.rows for found in all_records(path.parent)] == [record.rows]
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
-        info = archive.getinfo(f"{record.id}/rows.jsonl.xz")
+        info = archive.getinfo(f"{record.id}/rows.jsonl.columns.xz")
     content[info.header_offset + 30 + len(info.filename) + info.compress_size // 2] ^= 4
     path.write_bytes(bytes(content))
     (found,) = all_records(path.parent)

@@ -96,8 +96,8 @@ def test_a_packed_bomb_is_unpacked_some_at_a_time(ending: str, packing: Any, hom
         content = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, old in content.items():
-            rows = name.endswith("rows.jsonl.xz")
-            archive.writestr(name.replace(".xz", ending), packing(b"\n" * (400 << 20)) if rows else old)
+            rows = name.endswith(".xz")
+            archive.writestr(name.replace(".columns.xz", ending), packing(b"\n" * (400 << 20)) if rows else old)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     (line,) = lines(home)
     assert "does not match the digest" in line.state

@@ -26,7 +26,7 @@ from test_recheck import forge
 
 Tiny = Callable[..., Train]
 PAPER, QUICK = "facts.capacity-paper.zip", "facts.capacity-quick.zip"
-ROWS = "rows.jsonl.xz"
+ROWS = "rows.jsonl.columns.xz"
 
 
 def test_the_committed_records_are_those_of_the_manifest() -> None:

@@ -142,7 +142,7 @@ def test_the_cost_of_runs(tiny: Callable[..., Train]) -> None:
 
 
 def test_what_takes_long_is_asked_first(home: Path, said: Said) -> None:
-    code, out, err = said("run", "birth.joint", "--seeds", "10000")
+    code, out, err = said("run", "birth.joint", "--seeds", "0-9999")
     assert (code, out) == (2, "")
     assert "run: 10000 runs, about " in err
     assert "say --yes to go on" in err
@@ -170,3 +170,15 @@ def test_times_in_words() -> None:
         "about 2 min",
         "about 1.9 h",
     ]
+
+
+def test_a_scale_of_which_some_registered_seeds_are_there_is_drawn_and_not_decided(
+    home: Path, said: Said, undrawn: None
+) -> None:
+    """Committed: one of three seeds at the published sizes."""
+    code, out, _ = said("show", "hops.depth", "--scale", "paper")
+    words = " ".join(out.split())
+    assert (code, "hops.depth one seed: " in words) == (0, True)
+    assert "only 1 of 3 registered seeds have ended" in words
+    assert "from 4 records at paper scale, 1 seed (10000)" in words
+    assert json.loads(said("show", "hops.depth", "--json")[1])["scale"] == "quick"

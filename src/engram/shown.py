@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.claims.experiment import SCALES, Experiment, Runs, Scale, known_scale
 from engram.claims.findings import stamp
-from engram.claims.ledger import Entry, Index, best_runs, entries_of
+from engram.claims.ledger import Entry, Index, best_runs, entries_of, first_runs
 from engram.errors import EngramError, did_you_mean
 from engram.experiments import find, is_file, names
 from engram.records import Record
@@ -93,7 +93,7 @@ def figure(
 def _best(name: str, scale: str | None) -> tuple[Experiment, tuple[Runs, list[int]] | None]:
     """The experiment, and its runs with those that diverged."""
     experiment, scales = find_shown(name), _scales(name, scale)
-    return experiment, _own_runs(experiment, scales) if is_file(name) else best_runs(experiment, _index(), scales)
+    return experiment, _own_runs(experiment, scales) if is_file(name) else _known_runs(experiment, scales)
 
 
 def _drawn_for(
@@ -138,6 +138,16 @@ def _scales(name: str, scale: str | None) -> list[Scale]:
 
 def _index() -> Index:
     return Index.of([home(), COMMITTED])
+
+
+def _known_runs(experiment: Experiment, scales: Sequence[Scale]) -> tuple[Runs, list[int]] | None:
+    """The runs that decide; at a scale of which only some registered seeds are there, these."""
+    index = _index()
+    best = best_runs(experiment, index, scales)
+    if best is not None or len(scales) > 1:
+        return best
+    first = first_runs(experiment, index, scales[0])
+    return None if first is None else (first, [])
 
 
 def _own_runs(experiment: Experiment, scales: Sequence[Scale]) -> tuple[Runs, list[int]] | None:

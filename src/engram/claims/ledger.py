@@ -92,7 +92,7 @@ class Entry:
             return "exact"
         if self.unregistered or self.settings:
             return "exploratory"
-        return "confirmed" if registration()[self.experiment.name].earlier else "registered"
+        return "fresh seeds" if registration()[self.experiment.name].earlier else "registered"
 
     @property
     def source(self) -> str | None:
@@ -140,7 +140,7 @@ class Entry:
 
 NUMBERS = (
     "name", "predicted", "measured", "interval", "n", "verdict", "method", "values", "out_of",
-    "resolution", "counts", "note", "p", "distance",
+    "resolution", "counts", "note", "bound", "p", "distance",
 )  # fmt: skip
 
 
@@ -158,6 +158,7 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
         "resolution": measure.estimate.resolution,
         "counts": measure.estimate.counts,
         "note": measure.estimate.note,
+        "bound": measure.estimate.bound or None,
         "p": measure.p,
         "distance": None if measure.distance is None else _finite(measure.distance),
     } | bounds
@@ -187,8 +188,11 @@ def _against_registration(experiment: Experiment, runs: Runs, diverged: Sequence
     seeds = entry.seeds(runs.scale) if entry else None
     if entry is None or seeds is None:
         return lambda claim: f"the {runs.scale} scale of {experiment.name} is not registered"
-    if sorted((*runs.seeds, *diverged)) != list(seeds):
-        return lambda claim: f"its seeds are not the registered ones, {seeds_in_words(seeds)}"
+    ended = sorted((*runs.seeds, *diverged))
+    if ended != list(seeds):
+        some = f"only {len(ended)} of {len(seeds)} registered seeds have ended"
+        others = f"its seeds are not the registered ones, {seeds_in_words(seeds)}"
+        return lambda claim: some if set(ended) < set(seeds) else others
     forms = entry.forms(runs.scale, [run_id(spec) for spec in experiment.specs(runs.scale, seeds)])
     made = {record.id: made_under(record) for record in runs.records if record.spec.seed in seeds}
 
@@ -234,11 +238,23 @@ def best_runs(
     ]
     enough: list[Scale] = [scale for scale in some if len(whole[scale]) >= experiment.least_seeds(scale)]
     scale = (fixed or enough or some)[0]
-    labelled = experiment.labelled(scale, whole[scale])
-    ids = [run_id(spec) for spec in unique(labelled)]
-    refuse_spoiled(ids, index, f"{experiment.command} --scale {scale} --seeds {seeds_in_words(whole[scale])}")
-    runs = Runs.of(labelled, {id: index.found[id].record for id in ids}, scale, whole[scale])
+    runs = _runs_of(experiment, index, scale, whole[scale])
     return runs, [seed for seed, finished in seeds[scale].items() if not finished]
+
+
+def first_runs(experiment: Experiment, index: Index, scale: Scale) -> Runs | None:
+    """Those of registered seeds that have finished while others are missing: they can be drawn, and decide nothing."""
+    fixed = experiment.registered_seeds(scale) or ()
+    ended = _ended_seeds(experiment, scale, index)
+    whole = [seed for seed in fixed if ended.get(seed)]
+    return _runs_of(experiment, index, scale, whole) if whole else None
+
+
+def _runs_of(experiment: Experiment, index: Index, scale: Scale, seeds: Sequence[int]) -> Runs:
+    labelled = experiment.labelled(scale, seeds)
+    ids = [run_id(spec) for spec in unique(labelled)]
+    refuse_spoiled(ids, index, f"{experiment.command} --scale {scale} --seeds {seeds_in_words(seeds)}")
+    return Runs.of(labelled, {id: index.found[id].record for id in ids}, scale, seeds)
 
 
 def _deciding(experiment: Experiment, scale: Scale, ended: dict[int, bool]) -> dict[int, bool]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import models_json_schema
 
 Verdict = Literal["agrees", "disagrees", "inconclusive", "missing"]
+Status = Literal["registered", "fresh seeds", "exploratory", "exact"]
 Number = float | None
 Pair = Annotated[list[Number], Field(min_length=2, max_length=2, description="null: open on this side")]
 Scale = Literal["smoke", "quick", "paper"]
@@ -46,6 +47,7 @@ class Measure(Envelope):
     interval: Pair
     n: int
     verdict: Verdict
+    bound: Literal["≥", "≤"] | None = Field(description="measured is a bound: seeds did not get there within the run")
 
 
 class Claim(Envelope):
@@ -57,6 +59,7 @@ class Claim(Envelope):
     experiment: str
     scale: Scale | None
     verdict: Verdict
+    status: Status
     predicted: Pair | None
     measured: Number
     interval: Pair | None
@@ -102,6 +105,17 @@ class Benchmark(Envelope):
     about: str
 
 
+class ProbedHead(Envelope):
+    """A head of a network that was probed, L19H7: scores are means over seeds, and by seed."""
+
+    head: str
+    layer: int
+    previous: float
+    induction: float
+    previous_seeds: list[float]
+    induction_seeds: list[float]
+
+
 RUN: dict[str, Any] = {
     "experiment": str,
     "scale": Scale,
@@ -133,7 +147,6 @@ FIELDS: dict[str, dict[str, Any]] = {
         "table": Table,
         "caption": (str | None, None),
     },
-    "sweep": {"sweep": str, "scale": Scale, "seconds": Number},
     "fields": {"experiment": str, "scale": Scale, "fields": list[Setting]},
     "run": RUN,
     "birth": RUN | {"report": str, "births": dict[str, dict[str, int | None]]},
@@ -144,16 +157,70 @@ FIELDS: dict[str, dict[str, Any]] = {
     "bench": {"benchmarks": list[Benchmark], "seconds": float},
     "doctor": {"doctor": dict[str, str]},
     "predict": {"predictions": Table},
+    "probe": {
+        "model": dict[str, Any],
+        "start": dict[str, Any] | None,
+        "seeds": list[int],
+        "heads": list[ProbedHead],
+        "losses": dict[str, list[Number]],
+        "composition": dict[str, Any] | None,
+        "copying": dict[str, Any] | None,
+        "ablation": dict[str, Any] | None,
+        "lens": Table | None,
+        "notes": list[str],
+        "seconds": float,
+        "report": str | None,
+    },
     "queue run": QUEUE,
     "queue state": QUEUE,
     "queue pack": {"into": str, "added": dict[str, int], "bytes": int, "most_bytes": int},
     "register": {"file": str, "registered": bool, "changed": list[str]},
     "replay": {"run": str, "events": Table},
     "lab": {"url": str, "home": str},
+    "sweep": {
+        "sweep": str,
+        "scale": Scale,
+        "seconds": Number,
+        "metrics": (list[str], []),
+        "rows": (Table, []),
+        "figures": (list[str], []),
+        "seeds": (list[int], []),
+        "runs": (int | None, None),
+        "left": (int | None, None),
+        "cells": (Table, []),
+    },
+    "truncate": {
+        "run": str,
+        "group": str,
+        "full": dict[str, float],
+        "map": Table,
+        "positions": int,
+        "passes": float,
+        "plain_passes": int,
+        "figures": list[str],
+    },
+    "fact learn": {"run": str, "facts": int, "recalled": float, "model": dict[str, int]},
+    "fact see": {"beliefs": Table, "chance": dict[str, float], "rule": str},
+    "fact edit": {
+        "matrix": str,
+        "was": str,
+        "learned": float,
+        "moved": float,
+        "changed": Table,
+        "run": (str | None, None),
+    },
     "runs ls": {"runs": Table},
     "runs show": {"id": str, "spec": dict[str, Any]},
     "runs diff": {"differences": Table},
+    "runs tag": {"run": str, "tags": list[str]},
+    "runs note": {"run": str, "note": str},
     "runs rm": {"removed": list[str]},
+    "runs resume": {"id": str, "rows": int},
+    "runs export": {"exported": list[str]},
+    "runs import": {"imported": list[str], "here": list[str]},
+    "runs pack": {"packed": str},
+    "runs bundle": {"packed": str, "runs": int},
+    "runs manifest": {"manifest": str, "listed": int},
     "runs check": {"ok": bool, "message": str},
 }
 

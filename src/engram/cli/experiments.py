@@ -128,18 +128,22 @@ def show(
 
 def _print_shown(found: "Shown", scale: str | None) -> None:
     from engram.claims.seeds import seeds_in_words
-    from engram.show.tables import print_claims, print_reasons, print_rows
+    from engram.claims.verdicts import committed_verdicts
+    from engram.show.preliminary import print_first
+    from engram.show.tables import print_reasons, print_rows
 
+    least = found.experiment.least_seeds(found.scale) if found.scale else 0
     tell(found.experiment.about, *([f"Source: {found.experiment.source}"] if found.experiment.source else []), "")
     if found.table:
         print_rows(console(), found.table)
-    print_claims(console(), found.claims)
+    print_first(console(), found.claims, least, committed_verdicts())
     print_reasons(console(), found.claims)
     if found.scale is None:
         at = f" at {scale} scale" if scale else ""
         say(f"no record{at} is here or committed; {found.experiment.command} makes some ({found.experiment.times})")
         return
-    seeds = f"{len(found.seeds)} seed{'s' * (len(found.seeds) != 1)} ({seeds_in_words(found.seeds)})"
+    which = found.seeds[0] if len(found.seeds) == 1 else seeds_in_words(found.seeds)
+    seeds = f"{len(found.seeds)} seed{'s' * (len(found.seeds) != 1)} ({which})"
     tell("", f"from {len(found.records)} records at {found.scale} scale, {seeds}; nothing was computed")
     tell_figures(found.figures)
     if found.caption:

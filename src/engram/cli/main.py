@@ -31,10 +31,13 @@ from engram.cli.output import (
     watched_as,
 )
 from engram.cli.predict import predict
+from engram.cli.probe import probe
 from engram.cli.queue import queue
 from engram.cli.register import register
 from engram.cli.sweep import sweep
+from engram.cli.text_birth import text_birth
 from engram.cli.truncate import truncate
+from engram.cli.usage import in_words
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.signals import listen, raised_before, report_stop, stop_listening
 
@@ -48,7 +51,7 @@ app = App(
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. --json: print one JSON object (docs/json.md). "
     "--debug: show the traceback of an error. Both go with every command.",
 )
-for command in (show, fields, bench, sweep, runs, queue, predict, fact, truncate, lab, replay):
+for command in (show, fields, bench, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
     app.command(command)
 for command in (verify, ledger, findings, register, completion):
     app.command(command)
@@ -59,12 +62,20 @@ Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=T
 
 @app.command
 def birth(
-    *, fresh: bool = False, live: bool = False, device: str = "auto", path: str = "auto", json: bool = False
+    *,
+    text: str | None = None,
+    fresh: bool = False,
+    live: bool = False,
+    device: str = "auto",
+    path: str = "auto",
+    json: bool = False,
 ) -> None:
     """Watch an induction head being born: terminal view, figures, report, claims.
 
     Parameters
     ----------
+    text
+        On real text instead: `code` (sources of a pinned package), or a folder or file of your own; a few minutes.
     fresh
         Take the next seed instead of showing the stored run.
     live
@@ -76,6 +87,9 @@ def birth(
     """
     from engram import api
 
+    if text is not None:
+        text_birth(text, fresh, live, device, path, json)
+        return
     if live:
         _live_birth(fresh, json)
         return
@@ -264,7 +278,7 @@ def _run(words: list[str]) -> None:
             code = app([w for w in words if w != "--debug"], result_action="return_value")
         sys.exit(code if isinstance(code, int) else 0)
     except CycloptsError as error:
-        fail("usage", " ".join(str(error).split()), 2, words)
+        fail("usage", in_words(error, app), 2, words)
     except (Interrupted, KeyboardInterrupt) as stop:
         _stopped(stop, words)
     except BrokenPipeError:

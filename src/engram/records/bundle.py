@@ -11,6 +11,7 @@ import torch
 
 from engram.errors import EngramError
 from engram.records import files
+from engram.records.columns import by_columns
 from engram.records.files import replace, writing_to
 from engram.records.guard import refuse_links
 from engram.records.places import opened
@@ -54,7 +55,7 @@ def pack(record: Record, into: Path, weights: bool) -> Path:
 
 
 def bundle(records: Iterable[Record], path: Path) -> Path:
-    """Writes packed copies of finished records into one zip, their rows as xz."""
+    """Writes packed copies of finished records into one zip, their rows as xz: by columns where that is smaller."""
     with tempfile.TemporaryDirectory() as folder:
         return _packed(records, Path(folder), path)
 
@@ -80,8 +81,16 @@ def _packed(records: Iterable[Record], folder: Path, path: Path) -> Path:
         for part in parts:
             name, content = part.relative_to(folder).as_posix(), part.read_bytes()
             if part.suffix == ".gz":
-                name, content = f"{name[:-3]}.xz", lzma.compress(gzip.decompress(content))
+                ending, content = _smaller(gzip.decompress(content))
+                name = f"{name[:-2]}{ending}"
             archive.writestr(zipfile.ZipInfo(name, EPOCH), content, zipfile.ZIP_DEFLATED)
     with writing_to(path.parent):
         replace(path, whole.read_bytes())
     return path
+
+
+def _smaller(rows: bytes) -> tuple[str, bytes]:
+    """Rows as xz, as they are or column by column, with the ending that says so."""
+    columns = by_columns(rows)
+    ways = [("xz", lzma.compress(rows)), *([] if columns is None else [("columns.xz", lzma.compress(columns))])]
+    return min(ways, key=lambda way: len(way[1]))

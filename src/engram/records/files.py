@@ -38,14 +38,13 @@ from filelock import FileLock, Timeout
 
 from engram.errors import EngramError
 from engram.plain import create, open_plain, read_plain
+from engram.records.packings import AT_A_TIME, PACKINGS
 
 Row = dict[str, Any]
 COMMITTED = Path(str(files("engram"))) / "data" / "records"
 LIVE = "live.safetensors"
 Place = Path | zipfile.Path  # the folder of a record, on disk or in a bundle
 AnyPlace = TypeVar("AnyPlace", bound=Path | zipfile.Path)
-MOST_DICTIONARY = 64 << 20  # bytes that unpacking xz may take
-AT_A_TIME = 1 << 20  # bytes of a long file
 MOST_BYTES, MOST_JSON = 2 << 30, 16 << 20  # of a file of a record, unpacked; of Spec, environment and digest
 MOST_DEEP = 64  # lists and objects in one another in these
 MOST_LINE, MOST_ROWS = 4 << 20, 10_000_000  # bytes of a row; rows of a record
@@ -107,34 +106,12 @@ def contents(path: Place) -> bytes:
 
 
 def _unpacked(folder: Place, name: str) -> Iterator[bytes]:
-    for ending, unpack in (("gz", gunzipped), ("xz", _unxzed)):
+    for ending, unpack in PACKINGS.items():
         if (folder / f"{name}.{ending}").exists():
-            yield from unpack(contents(folder / f"{name}.{ending}"))
+            yield from unpack(contents(folder / f"{name}.{ending}"), MOST_BYTES)
             return
     content = contents(folder / name)
     yield from (content[i : i + AT_A_TIME] for i in range(0, len(content), AT_A_TIME))
-
-
-def gunzipped(content: bytes) -> Iterator[bytes]:
-    """Some at a time, and no more than a record may hold, whatever the file claims."""
-    stream, total = zlib.decompressobj(wbits=31), 0
-    while not stream.eof:
-        piece = stream.decompress(content, AT_A_TIME)
-        content, total = stream.unconsumed_tail, total + len(piece)
-        if total > MOST_BYTES or not (piece or stream.eof):
-            raise EOFError(f"it is cut, or larger than {MOST_BYTES >> 20} MB")
-        yield piece
-
-
-def _unxzed(content: bytes) -> Iterator[bytes]:
-    """The same of xz, in which rows take a quarter less."""
-    stream, total = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_DICTIONARY), 0
-    while not stream.eof:
-        piece, content = stream.decompress(content, AT_A_TIME), b""
-        total += len(piece)
-        if total > MOST_BYTES or (stream.needs_input and not stream.eof):
-            raise EOFError(f"it is cut, or larger than {MOST_BYTES >> 20} MB")
-        yield piece
 
 
 def read_json(folder: Place, name: str, *needed: str) -> dict[str, Any]:

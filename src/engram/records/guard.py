@@ -7,10 +7,11 @@ from pathlib import Path
 
 from engram.errors import EngramError
 from engram.records.files import LIVE
+from engram.records.packings import PACKINGS
 
 FOLDERS = ("snapshots", "states", "code", "texts")
 ADDED_TO = ("rows.jsonl", "timing.jsonl", "events.jsonl", "lock")  # all others are replaced as a whole
-ROWS = ("rows.jsonl.gz", "rows.jsonl.xz")
+ROWS = tuple(f"rows.jsonl.{ending}" for ending in PACKINGS)
 WHOLE = ("spec.json", "env.json", "about.json", "state.safetensors", LIVE, "digest.json")
 PARTS = {*FOLDERS, *ADDED_TO, *ROWS, *WHOLE}
 

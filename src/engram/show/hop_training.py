@@ -61,13 +61,14 @@ def errors_and_looks(
     draw_looks(right, rows, layers, "Alignment of the best head, mean over seeds")
     for row in np.cumsum([len(by_layer) for by_layer in looks.values()])[:-1]:
         right.axhline(row - 0.5, color="w", lw=3)
-    return headline(finished(left), about)
+    return headline(finished(left, loc="upper left", bbox_to_anchor=(0, -0.12), ncols=2), about)
 
 
 def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int, Mapping[int, float]]) -> None:
     """A line for each depth, one dot a seed; rings where others published a number."""
     for i, (depth, by_hops) in enumerate(errors.items()):
-        seed_dots(ax, by_hops, CYCLE[i], f"{depth} layers, mean and seeds", within=SHARE)
+        several = max(map(len, by_hops.values())) > 1
+        seed_dots(ax, by_hops, CYCLE[i], f"{depth} layers{', mean and seeds' * several}", within=SHARE)
         others = published.get(depth, {})
         ax.plot(list(others), list(others.values()), "o--", **RINGS, mec=CYCLE[i], color=CYCLE[i])
     if published:

@@ -107,7 +107,9 @@ def seed_dots(
     points = [(size, value) for size in sizes for value in by_size[size]]
     ax.plot(*zip(*points, strict=True), "o", color=colour, ms=3.5, alpha=0.4, label=quiet(f"{label}, seeds"))
     ax.plot(sizes, [np.mean(by_size[size]) for size in sizes], color=colour, lw=1.6, label=label, **mean)
-    bars(ax, sizes, [_ends(by_size[size]) for size in sizes], colour, within=within)
+    several = [size for size in sizes if len(by_size[size]) > 1]  # one seed has no interval
+    if several:
+        bars(ax, several, [_ends(by_size[size]) for size in several], colour, within=within)
 
 
 def bars(

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,10 @@ def told(mistakes: Sequence[str]) -> list[str]:
 
 
 def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
-    """The facts of a file of at most so many bytes; BadTable if there is any mistake in it."""
+    """The facts of a file of at most so many bytes; BadTable if there is any mistake in it.
+
+    A warning says which column was taken for which, where the first line does not.
+    """
     try:
         text = read_plain(path, most, follow=True).decode("utf-8-sig")  # the user named it: it may be a link
         table = _parsed(text)
@@ -45,28 +49,34 @@ def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
     senseless = mistakes_in(table.facts, lambda i: f"line {table.lines[i]}")
     by_line = sorted([*table.mistakes, *((table.lines[i], why) for i, why in senseless)], key=lambda found: found[0])
     if mistakes := [why for _, why in by_line] or too_few(table.facts):
-        raise BadTable(path, mistakes)
+        raise BadTable(path, [*([table.guess] if table.guess else []), *mistakes])
+    if table.guess:
+        warnings.warn(f"{path}: {table.guess}", stacklevel=3)
     return table.facts
 
 
 @dataclass(frozen=True)
 class Table:
-    """The facts that could be read, the line on which each begins, and what is wrong with other lines."""
+    """The facts that could be read, the line on which each begins, what is wrong with other lines, and what was guessed
+    of the first."""
 
     facts: tuple[Fact, ...] = ()
     lines: tuple[int, ...] = ()
     mistakes: tuple[tuple[int, str], ...] = ()
+    guess: str = ""
 
 
 def _parsed(text: str) -> Table:
-    """The separator is the one with which the first line has most of the columns."""
-    heads = {separator: next(_rows(text, separator), (0, []))[1] for separator in SEPARATORS}
-    separator = max(heads, key=lambda one: len(set(_names(heads[one])) & set(COLUMNS)))
-    names, wrong = _names(heads[separator]), _wrong_head(heads[separator])
-    if wrong:
+    """The separator is the one with which the first line has most of the columns, or three of any name."""
+    tables = {separator: list(_rows(text, separator)) for separator in SEPARATORS}
+    heads = {separator: rows[0][1] if rows else [] for separator, rows in tables.items()}
+    separator = max(heads, key=lambda one: (len(set(_names(heads[one])) & set(COLUMNS)), len(_filled(heads[one])) == 3))
+    rows, wrong = tables[separator], _wrong_head(heads[separator])
+    guess = _guessed(rows) if wrong else Guess(_names(heads[separator]), rows[1:])
+    if guess is None:
         return Table(mistakes=tuple((1, why) for why in wrong))
-    facts, lines, mistakes = [], [], []
-    for line, cells in list(_rows(text, separator))[1:]:
+    names, facts, lines, mistakes = guess.names, [], [], []
+    for line, cells in guess.rows:
         why = _wrong_cells(cells, names, separator)
         if why:
             mistakes.append((line, f"line {line} ({_shown(cells)}): {why}"))
@@ -75,7 +85,38 @@ def _parsed(text: str) -> Table:
             lines.append(line)
     if not facts and not mistakes:
         mistakes.append((1, "has no facts below its first line"))
-    return Table(tuple(facts), tuple(lines), tuple(mistakes))
+    return Table(tuple(facts), tuple(lines), tuple(mistakes), guess.words)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """How the columns are called, the rows with facts, and what to tell of it."""
+
+    names: Cells
+    rows: Sequence[tuple[int, Cells]]
+    words: str = ""
+
+
+def _guessed(rows: Sequence[tuple[int, Cells]]) -> Guess | None:
+    """Three columns of other names: known ones stay, the rest comes in order; None where this says nothing.
+
+    A first line without a known name is a fact if its second word comes again below: relations do, headers do not.
+    """
+    head = _filled(rows[0][1]) if rows else []
+    known = [name for name in _names(head) if name in COLUMNS]
+    if len(head) != len(COLUMNS) or len(set(known)) < len(known):
+        return None
+    left = iter(column for column in COLUMNS if column not in known)
+    names = [name if name in known else next(left) for name in _names(head)]
+    order, first = ", ".join(names), _shown(head)
+    if not known and any(cells[1:2] == head[1:2] for _, cells in rows[1:]):
+        return Guess(names, rows, f"it has no header; its first line ({first}) is a fact, and its columns are {order}")
+    return Guess(names, rows[1:], f"its columns ({first}) are read as {order}")
+
+
+def _filled(cells: Cells) -> Cells:
+    """Without the empty ones that spreadsheets leave at the end."""
+    return cells if not cells or cells[-1] else _filled(cells[:-1])
 
 
 def _rows(text: str, separator: str) -> Iterator[tuple[int, Cells]]:
@@ -100,7 +141,8 @@ def _wrong_head(head: Cells) -> list[str]:
     hints = {column: did_you_mean(column, others).strip() for column in COLUMNS}
     missing = [f"{name} ({hints[name]})" if hints[name] else name for name in COLUMNS if not found[name]]
     twice = [f"two columns are called {name}{has}" for name in COLUMNS if found[name] > 1]
-    return [f"no column {', '.join(missing)}{has}", *twice] if missing else twice
+    wanted = f"; name them {', '.join(COLUMNS)}, in any order, or give exactly three columns in this order"
+    return [f"no column {', '.join(missing)}{has}{wanted}", *twice] if missing else twice
 
 
 def _wrong_cells(cells: Cells, names: Cells, separator: str) -> str | None:

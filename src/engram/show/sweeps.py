@@ -159,8 +159,9 @@ def _draw_line(
     ax: Axes, measured: Sequence[tuple[float, Row]], label: str, share: bool, look: Mapping[str, Any]
 ) -> None:
     colour, seeds = look["color"], quiet(f"{label.removeprefix('_')}, seeds")
-    for x, found in measured:
-        ax.plot([x] * len(found["values"]), found["values"], "o", mfc="w", mec=colour, ms=4, zorder=3, label=seeds)
+    points = [(x, value) for x, found in measured for value in found["values"]]
+    if points:
+        ax.plot(*zip(*points, strict=True), "o", mfc="w", mec=colour, ms=4, zorder=3, label=seeds)
     ax.plot([x for x, _ in measured], [found["mean"] for _, found in measured], ms=5, lw=1.5, label=label, **look)
     known = [(x, (found["low"], found["high"])) for x, found in measured if found["low"] is not None]
     if known:

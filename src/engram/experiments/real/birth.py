@@ -31,7 +31,10 @@ CLAIMS = {
     "real.birth-context": "With them the context becomes worth something: late tokens are predicted better than early "
     "ones, and what comes twice better the second time.",
 }
-LAB = ("Birth on real text", "Ablate the head of layer 2 that looks back: another takes its place, and births come late.")
+LAB = (
+    "Birth on real text",
+    "Ablate the head of layer 2 that looks back: another takes its place, and births come late.",
+)
 SIZES = {"smoke": (16, 8, 2, 4), "quick": (256, 128, 4, 16), "paper": (256, 128, 4, 16)}  # T, d, heads, batch
 STEPS = {"smoke": 8, "quick": 1500, "paper": 1500}
 EVERY = {"smoke": (2, 4), "quick": (10, 50), "paper": (10, 50)}  # steps between looks at heads, and at text

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from torch.nn.functional import layer_norm
 
+from engram.errors import EngramError
 from engram.learning import reference
 from engram.models import Layer, Model, Transformer, Weights, network_of
 from engram.models.rotary import turned_by_position
@@ -119,5 +119,5 @@ def test_names_and_first_values() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(EngramError, match=words):
         Transformer(**fields)

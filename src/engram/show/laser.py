@@ -23,9 +23,10 @@ def laser_map(
     kinds = list(dict.fromkeys(row["matrix"].rstrip("0123456789") for row in table))
     axes = panels(2.2 + 3.4 * len(kinds), 3.8, 1, len(kinds), sharey=True, squeeze=False)[0]
     far = max(1e-6, *(abs(row[metric] - full) for row in table))
+    images = []
     for ax, kind in zip(axes, kinds, strict=True):
         own = [row for row in table if row["matrix"].rstrip("0123456789") == kind]
-        image = _draw(ax, own, metric, full, far)
+        images.append(_draw(ax, own, metric, full, far))
         ax.set(title=f"{kind[0]}$_{{{kind[2:]}}}$ ({NAMES[kind]})" if kind in NAMES else kind, xlabel="layer")
         if best["matrix"].rstrip("0123456789") == kind:
             shares = sorted({row["share"] for row in own})
@@ -34,7 +35,7 @@ def laser_map(
     axes[0].set_ylabel("singular values kept")
     fig = axes[0].get_figure(root=True)
     words = {"lead": "change of mean log p(answer)/p(rival), nats", "log_p": "change of mean log p(answer), nats"}
-    fig.colorbar(image, ax=list(axes), label=words[metric], fraction=0.04)
+    fig.colorbar(images[0], ax=list(axes), label=words[metric], fraction=0.04)
     return headline(fig, about)
 
 

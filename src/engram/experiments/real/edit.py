@@ -9,6 +9,7 @@ optimised at the subject in layer 4 (engram.probes.rome), for twelve facts of ea
 """
 
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
@@ -51,10 +52,10 @@ def claims(runs: Runs) -> Claimed:
     yield "real.edit", [*written, optimised]
 
 
-def share(records: Records, kind: str, name: str | None = None, **band: float) -> Measure:
+def share(records: Records, kind: str, name: str | None = None, low: float = -inf, high: float = inf) -> Measure:
     """Over facts: those of all seeds together count as one, whatever new answers they were given."""
     hits, out_of = zip(*by_fact(records, kind), strict=True)
-    return Measure.share(name or kind, hits, out_of, **band).noted(counts="facts")
+    return Measure.share(name or kind, hits, out_of, low, high).noted(counts="facts")
 
 
 def by_fact(records: Records, kind: str) -> Iterator[tuple[int, int]]:

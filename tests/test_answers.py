@@ -4,15 +4,18 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from cyclopts import App
 
+from engram.claims.registration import Status
+from engram.cli import envelopes
 from engram.cli.completion import SHELLS, experiments_to_complete
 from engram.cli.envelopes import ANSWERS, Error, schema
 from engram.cli.main import app
 from engram.experiments import names
+from engram.registered import STATUSES
 
 ROOT = Path(__file__).parent.parent
 Said = Callable[..., tuple[int, str, str]]
@@ -23,6 +26,12 @@ def test_the_schema_is_published() -> None:
     assert json.loads((ROOT / "docs/answers.schema.json").read_text()) == schema()
     described = (ROOT / "docs/json.md").read_text()
     assert [command for command in ANSWERS if f"`engram {command}`" not in described] == []
+
+
+def test_a_status_is_no_verdict() -> None:
+    """How a claim was decided must not read as how it ended: a claim on fresh seeds may disagree."""
+    assert list(STATUSES) == [*get_args(Status)] == [*get_args(envelopes.Status)]
+    assert "confirmed" not in "".join((ROOT / name).read_text() for name in ("LEDGER.md", "docs/findings.md"))
 
 
 ASKED = {
@@ -37,11 +46,46 @@ ASKED = {
 }
 
 
-def test_answers_have_their_schemas(home: Path, said: Said) -> None:
-    for command, words in ASKED.items():
+OF_A_RUN = {
+    "sweep": ["sweep", "birth.joint", "--scale", "smoke", "--set", "task.K=1,3"],
+    "runs show": ["runs", "show", "last"],
+    "runs tag": ["runs", "tag", "last", "good"],
+    "runs note": ["runs", "note", "last", "seen"],
+    "runs check": ["runs", "check", "last"],
+    "runs resume": ["runs", "resume", "last"],
+    "truncate": ["truncate", "last", "--sequences", "8"],
+    "report": ["report", "last", "--output", "one.html"],
+    "runs export": ["runs", "export", "last", "--into", "elsewhere"],
+    "runs import": ["runs", "import", "elsewhere"],
+}
+OF_FACTS = {
+    "fact learn": ["fact", "learn", str(ROOT / "examples" / "countries.csv"), "--steps", "300"],
+    "fact see": ["fact", "see", "last", "France", "capital"],
+    "fact edit": ["fact", "edit", "last", "France", "capital", "Rome", "--keep"],
+    "runs rm": ["runs", "rm", "last", "--yes"],
+}
+
+
+@pytest.mark.parametrize("asked", [ASKED, OF_A_RUN, OF_FACTS], ids=["lists", "of a run", "of facts"])
+def test_answers_have_their_schemas(
+    asked: dict[str, list[str]], home: Path, said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command, words in asked.items():
         code, out, err = said(*words, "--json")
         assert (code, out.count("\n")) == (0, 1), err
         ANSWERS[command].model_validate_json(out)
+
+
+def test_a_sweep_that_is_only_planned_has_the_same_schema(home: Path, said: Said) -> None:
+    _, out, _ = said(*OF_A_RUN["sweep"], "--dry-run", "--json")
+    assert ANSWERS["sweep"].model_validate_json(out).model_dump()["left"] == 2
+
+
+def test_every_command_that_answers_has_a_schema() -> None:
+    """The kinds of `predict` answer alike; the script of `completion` is no answer."""
+    known = {"predict pairs", "predict facts", "predict zipf", "completion"}
+    assert {command for command, _ in commands(app)} - known <= set(ANSWERS)
 
 
 BAD = {

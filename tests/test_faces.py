@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from engram.errors import EngramError
 from engram.records import Record, about
 from engram.records.about import About, Purpose
 from engram.records.audit import refuse_damaged
-from engram.records.choosing import Condition, chosen, in_order
+from engram.records.choosing import chosen, in_order
 from engram.records.faces import Face, births, face_of, faces, short_names, words_of
 from engram.runner.execute import execute
 from engram.specs import Train
@@ -115,7 +116,12 @@ def test_births_and_stored_steps_are_shown(tiny: Tiny, home: Path, said: Said) -
 
 FACES = [
     Face(
-        "a-s0-11110000aa", "finished", seed=0, fields={"task.K": 5, "task.corpus": "shakespeare"}, final={"loss": 0.5}
+        "a-s0-11110000aa",
+        "finished",
+        seed=0,
+        began="2026-11-18T08:00:00+00:00",
+        fields={"task.K": 5, "task.corpus": "shakespeare"},
+        final={"loss": 0.5},
     ),
     Face("b-s1-11112222bb", "part-done", seed=1, fields={"task.K": 3, "tests.x.K": 5}, final={"loss": 2.0}),
     Face("c-s2-33330000cc", "finished", seed=2, fields={"model.d": 16}, tags=["good"]),
@@ -132,7 +138,7 @@ FACES = [
         (["loss>=0.5", "state=part-done"], "b"),
         (["corpus=shakespeare"], "a"),
         (["seed>0"], "bc"),
-        (["corpus<3"], ""),
+        (["began>2026-11-17", "began<2026-11-19"], "a"),
     ],
 )
 def test_conditions(where: list[str], found: str) -> None:
@@ -146,10 +152,48 @@ def test_order_tags_and_mistakes() -> None:
     assert [face.run[0] for face in chosen(FACES, [], ["good"])] == ["c"]
     with pytest.raises(EngramError, match=r"--where losss: no run has it; did you mean loss\?"):
         chosen(FACES, ["losss=1"], [])
-    with pytest.raises(EngramError, match="--sort speed: no run has it"):
+    with pytest.raises(
+        EngramError, match=r"--sort speed: no run has it; .*allowed: K, began, corpus, d, label, loss, "
+    ):
         in_order(FACES, "speed")
-    with pytest.raises(EngramError, match="write NAME=VALUE"):
-        Condition.of("K")
+    with pytest.raises(EngramError, match=r"--where 'loss<abc': loss is a number, such as 0\.5; got 'abc'"):
+        chosen(FACES, ["loss<abc"], [])
+    with pytest.raises(EngramError, match="--where 'corpus<3': corpus is a word, such as 'shakespeare'"):
+        chosen(FACES, ["corpus<3"], [])
+
+
+@pytest.mark.parametrize("nonsense", ["K", "K=", "K= ", "loss<<3", "K==3", "K=>3", "=3", "", "K!3"])
+def test_a_condition_that_is_none_is_an_error(nonsense: str, home: Path, said: Said) -> None:
+    """Also where there is no run yet."""
+    code, _, err = said("runs", "ls", "--where", nonsense)
+    assert (code, "write NAME, a sign (=, !=, <, >, <= or >=) and a value, as in --where K=5" in err) == (2, True)
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_a_list_of_runs_fits_its_terminal(width: int, home: Path, said: Said, monkeypatch: Any) -> None:
+    """A line for each run: nothing is broken, and its name can be copied."""
+    faces = [
+        replace(face, made_for="birth.fig3, quick", label="W_K1, W_K2 frozen", seconds=9.0, note="a long note " * 9)
+        for face in FACES
+    ]
+    monkeypatch.setattr("engram.records.faces.faces", lambda home: faces)
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = said("runs", "ls")
+    head, *lines = out.splitlines()
+    left_out = lines.pop() if width < 140 else ""
+    assert code == 0
+    assert [line.split()[0] for line in lines] == ["11110", "11112", "3333"]
+    assert max(map(len, (head, *lines))) <= width
+    assert head.split()[:3] == ["run", "made", "for"]
+    assert left_out.startswith("not shown for want of space: took") == (width < 140)
+    monkeypatch.delenv("COLUMNS")
+    assert "took" in said("runs", "ls")[1].splitlines()[0]  # a file has room for everything
+
+
+def test_a_list_without_runs_says_so(home: Path, said: Said, monkeypatch: Any) -> None:
+    assert "no runs in" in said("runs", "ls")[1]
+    monkeypatch.setattr("engram.records.faces.faces", lambda home: FACES)
+    assert said("runs", "ls", "--where", "K=7")[1] == "none of 3 runs fits\n"
 
 
 def test_a_short_name_leads_to_its_run_only() -> None:

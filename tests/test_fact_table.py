@@ -1,12 +1,12 @@
 """Tables of facts as people keep them: what is plainly meant is read, and all mistakes are told at once, by line."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from engram.errors import EngramError
 from engram.tasks.facts import OwnFacts
@@ -51,6 +51,36 @@ def test_a_separator_inside_of_a_name_is_part_of_it(tmp_path: Path) -> None:
     assert [fact[2] for fact in OwnFacts.read(table(tmp_path, rows)).facts] == ["In Ulm, um Ulm", "veni, vidi"]
 
 
+GUESSED = {
+    "another answer": ("subject,relation,object\n", "its columns (subject, relation, object) are read as subject, rel"),
+    "another language": ("sujet;relation;réponse;\n", "its columns (sujet, relation, réponse) are read as subject, re"),
+    "no word known": ("S\tP\tO\n", "its columns (S, P, O) are read as subject, relation, answer"),
+    "no header": (
+        "",
+        "it has no header; its first line (France, capital, Paris) is a fact, and its columns are ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("head", "says"), GUESSED.values(), ids=GUESSED)
+def test_three_columns_are_guessed_and_told(head: str, says: str, tmp_path: Path) -> None:
+    separator = next((sign for sign in ";\t" if sign in head), ",")
+    with pytest.warns(UserWarning, match=re.escape(says)):
+        assert OwnFacts.read(table(tmp_path, head + BODY.replace(",", separator))).facts == ROWS
+
+
+def test_known_columns_stay_where_they_are(tmp_path: Path) -> None:
+    rows = "\n".join(f"{r},{s},{a}" for s, r, a in ROWS)
+    with pytest.warns(UserWarning, match="are read as relation, subject, answer"):
+        assert OwnFacts.read(table(tmp_path, f"relation,subject,object\n{rows}")).facts == ROWS
+
+
+def test_the_command_tells_what_it_guessed(tmp_path: Path, said: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = said("fact", "learn", str(table(tmp_path, f"a,b,c\n{BODY}Peru,capital\n")))
+    assert code == 2
+    assert err.startswith("its columns (a, b, c) are read as subject, relation, answer\nline 5 (Peru, capital): three")
+
+
 def test_all_mistakes_are_told_at_once_by_line(tmp_path: Path) -> None:
     text = """Subject,Relation,Answer
 France,capital,Paris
@@ -83,7 +113,11 @@ capital,currency,sol
         ("subject,relation,answer\n", "has nothing below its first line"),
         ("subject,relation,answer\na,r,x\nb,r,x\n", "all facts have the same answer; add one with another answer"),
         ("subject,answer\na,b\n", "no column relation; its first line has: subject, answer"),
-        ("Subjekt;relation;answer\na;b;c\n", "no column subject (did you mean Subjekt?); its first line has"),
+        ("Subjekt;relation;answer;x\na;b;c;d\n", "no column subject (did you mean Subjekt?); its first line has"),
+        (
+            "a,b\nc,d\n",
+            "name them subject, relation, answer, in any order, or give exactly three columns",
+        ),
         ("subject,Subject,relation,answer\na,b,c,d\n", "two columns are called subject"),
         ('subject,relation,answer\na,r,"x\nb,r,y\n', "line 2 (a, r, x b,r,y): a quotation mark is not closed"),
     ],
@@ -114,7 +148,7 @@ def test_python_and_the_table_find_the_same_mistakes(
     expected = [why for _, why in senseless] or too_few(facts)
     if expected:
         assert list(mistakes(path.parent, path.read_text())) == expected
-        with pytest.raises(ValidationError):
+        with pytest.raises(EngramError):
             OwnFacts(facts=tuple(facts))
     else:
         assert OwnFacts.read(path) == OwnFacts(facts=tuple(facts))

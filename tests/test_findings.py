@@ -70,7 +70,7 @@ def test_a_number_is_quoted_as_its_record_has_it() -> None:
     assert filled(toy("{slope}"), "{slope}", claims) == "0.46 (0.44 … 0.48)"
     assert filled(toy(), "{slope:value} at {toy.claim:range}", claims) == "0.459 at N 64 … 1024"
     assert filled(toy(), "{slope:factor} {slope:percent}", claims) == "1.58 (1.55 … 1.62) 46 (44 … 48) %"
-    assert filled(toy(), "{toy.claim}", claims) == "[`toy.claim` **agrees**; exploratory, 5 seeds, quick scale]"
+    assert filled(toy(), "{toy.claim}", claims) == "[`toy.claim` **agrees**; exploratory: 5 seeds, quick scale]"
     exact = {"toy.claim": claim(measures=[measure(measured=-0.25, method="exact")])}
     assert filled(toy(), "{slope}", exact) == "−0.25"
     single = {"toy.claim": claim(measures=[measure(interval=[None, None], n=1)])}
@@ -137,7 +137,7 @@ def test_a_part_of_a_claim_may_be_relied_on_too() -> None:
 
 def test_the_page_says_how_sure_it_is() -> None:
     page = markdown([toy()], [claim(holm=0.0123, looked="The band was wider.")])
-    assert "It is 0.46 (0.44 … 0.48) [`toy.claim` **agrees**; exploratory, 5 seeds, quick scale]." in page
+    assert "It is 0.46 (0.44 … 0.48) [`toy.claim` **agrees**; exploratory: 5 seeds, quick scale]." in page
     assert "**How sure.** Of 1 claim 1 agrees; 1 is exploratory. Little." in page
     assert "| `toy.claim` Widths grow. | agrees | exploratory | 5 seeds, quick scale: N 64 … 1024 | 0.0123 |" in page
     assert "Exploratory: nobody wrote it down. Decided after seeing numbers: The band was wider." in page

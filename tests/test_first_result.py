@@ -9,16 +9,26 @@ from rich.console import Console
 
 from engram.bench import suite
 from engram.bench.lines import Benchmark
+from engram.claims import Measure
 from engram.claims.verdicts import committed_verdicts
 from engram.experiments import find, names
 from engram.show.preliminary import is_preliminary, place_of, print_first, sentence
+from engram.show.tables import found
 
 Said = Callable[..., tuple[int, str, str]]
 LEDGER = {"a.b": {"verdict": "agrees", "scale": "quick", "seeds": 10}}
 
 
 def measure(value: float | None, n: int = 1, method: str = "t over seeds") -> dict[str, Any]:
-    return {"name": "x", "note": "", "measured": value, "predicted": [0.9, None], "n": n, "method": method}
+    return {
+        "name": "x",
+        "note": "",
+        "bound": None,
+        "measured": value,
+        "predicted": [0.9, None],
+        "n": n,
+        "method": method,
+    }
 
 
 def claim(*measures: dict[str, Any], seeds: int = 1, scale: str = "quick", **more: Any) -> dict[str, Any]:
@@ -49,6 +59,25 @@ def test_what_is_decided_stays_decided() -> None:
     """Enough seeds, or an exact law, have a verdict."""
     assert not is_preliminary(claim(measure(0.95, 5), seeds=5), 5)
     assert not is_preliminary(claim(measure(0.95, 1, "exact"), verdict="agrees"), 5)
+
+
+def test_a_memory_that_is_not_born_gives_a_bound() -> None:
+    """The last step stands for its birth: the ratio is told as a bound, and no number changes."""
+    ratio = Measure.over_seeds("log ratio", [0.7], low=0)
+    assert ratio.bounded("≥", 0) == ratio
+    late = ratio.bounded("≥", 1)
+    assert (late.values, late.interval, late.verdict) == (ratio.values, ratio.interval, ratio.verdict)
+    console = Console(width=100, record=True)
+    print_first(console, [claim(measure(0.7) | {"bound": late.estimate.bound, "note": late.estimate.note})], 5, {})
+    told = " ".join(console.export_text().split())
+    assert "a bound, at least: the seed did not get there, and the end of the run stands for the step" in told
+    assert "≥ 0.7 predicted" in told
+    several = Measure.over_seeds("log ratio", [0.7, 0.8, 0.9], low=0).bounded("≤", 2).estimate
+    assert several.note.startswith("a bound, at most: 2 of 3 seeds did not get there")
+    assert found({"bound": several.bound, "measured": 0.8}) == "≤ 0.8"
+    assert found({"bound": several.bound, "measured": None}) == "–"
+    both = late.bounded("≤", 1).estimate
+    assert (both.bound, "at least" in both.note and "at most" in both.note) == ("", True)
 
 
 def test_places() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 
 from engram.claims.readings import capacity
+from engram.errors import EngramError
 from engram.laws.planted import phases, signal_and_noise
 from engram.learning import planted_steps
 from engram.learning.planted_steps import (
@@ -110,9 +110,9 @@ def test_a_search_finds_the_least_width(asked: Any, home: Path) -> None:
 
 def test_a_planted_token_is_for_one_head() -> None:
     for task, model in ((PlantedToken(), Outer(d=8)), (Association(), OneHead())):
-        with pytest.raises(ValidationError, match="belong together"):
+        with pytest.raises(EngramError, match="belong together"):
             Search(task=task, model=model, bracket=(1, 9))
-    with pytest.raises(ValidationError, match="set more votes instead"):
+    with pytest.raises(EngramError, match="set more votes instead"):
         Search(task=PlantedToken(), model=OneHead(), bracket=(1, 9), draws=2)
 
 

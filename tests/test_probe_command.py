@@ -4,16 +4,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import engram
-from engram.adapters import read_network
 from engram.cli.envelopes import ANSWERS
 from engram.errors import EngramError
-from engram.probes import survey
-from engram.probes.composition import partners
-from engram.probes.repeats import passed
-from engram.probes.survey import Asked
 from engram.runner.execute import execute
 from engram.show.probe_page import page
 from engram.specs import Train
@@ -40,7 +36,10 @@ def trunk(tmp_path: Path) -> Path:
 
 def test_all_parts_find_a_planted_circuit() -> None:
     found = engram.probe(planted(), seeds=2)
-    assert found.composition and found.ablation and found.copying and found.lens
+    assert found.composition
+    assert found.ablation
+    assert found.copying
+    assert found.lens
     (_, reader), best = found.composition.partners, found.composition.partners[0]
     assert (best.reader, best.best) == (INDUCTION, PREVIOUS)
     assert reader.reader == (2, 2)
@@ -53,15 +52,23 @@ def test_all_parts_find_a_planted_circuit() -> None:
 
 
 def test_heads_that_share_keys_are_probed_one_by_one(llama: Path) -> None:
-    """A network with its groups written out has the same scores, partners and gain."""
-    network = read_network(llama)
-    asked = Asked(network, None, (0,))
-    found = survey.scores(asked).passes[0]
-    assert len(found.induction) == 18
-    assert found == passed(network, asked.repeats(0))
-    x, _ = survey.embedded(asked)
-    (one,) = partners(network, [(3, 6)], x)
-    assert len(one.recalls) == 12
+    """A network with its groups written out has the same scores, partners and copies."""
+    config = LLAMA | {"vocab_size": 40}
+    weights = llama_tensors(config)
+    for name in (name for name in weights if "k_proj" in name or "v_proj" in name):
+        shared = weights[name].reshape(2, 4, 24)  # groups, d_h, d
+        weights[name] = np.repeat(shared, 3, axis=0).reshape(24, 24)
+    written_out = write_folder(llama.parent / "all", config | {"num_key_value_heads": 6}, weights)
+    one, other = (engram.probe(where, seeds=1) for where in (llama, written_out))
+    assert one.subject.network.sizes.groups == 2
+    for kind in ("previous", "induction"):
+        assert one.scores.mean(kind) == pytest.approx(other.scores.mean(kind), abs=1e-6)
+    assert one.composition
+    assert other.composition
+    assert one.copying
+    assert other.copying
+    assert [p.recalls for p in one.composition.partners] == [p.recalls for p in other.composition.partners]
+    assert one.copying.score == pytest.approx(other.copying.score, abs=1e-5)
 
 
 def test_the_command_answers_in_json(said: Said, llama: Path, tmp_path: Path) -> None:

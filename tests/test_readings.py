@@ -98,6 +98,8 @@ def test_output_first_is_decided_by_births(tmp_path: Path) -> None:
     assert verdicts(unborn)["birth.output-first"] == ["agrees", "inconclusive", "agrees"]
     never = [joint_record(tmp_path / "d", s, 99, 5, 6) for s in range(8)]
     assert set(verdicts(never)["birth.output-first"]) == {"disagrees"}
+    bounds = [[m.estimate.bound for m in measured(of)["birth.output-first"]] for of in (early, never)]
+    assert bounds == [["", "", ""], ["≤", "≤", ""]]  # a W_O2 that is not born is born later still
 
 
 def test_too_few_seeds_do_not_agree() -> None:

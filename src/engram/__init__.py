@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engram.claims import Claim, Measure
     from engram.embeddings import directions
     from engram.errors import EngramError
-    from engram.learning import SGD, Adam, FullBatch, Plan, Stage
+    from engram.learning import SGD, Adam, FullBatch, Muon, Plan, Stage
     from engram.memory import Hopfield, Linear
     from engram.memory.stored import Labels, Stored
     from engram.models import Layer, Model, Network, Simplified, Trace, Transformer, network_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engram.probes.probe import Look, Probe
     from engram.probing import probe
     from engram.records import Record
+    from engram.shown import figure
     from engram.specs import Check, Search, Train
     from engram.specs.events import Event, OfHead, OfMatrix
     from engram.sweeps import sweep
@@ -44,7 +45,7 @@ _HOME = {
     "engram.api": ("run", "load"),
     "engram.adapters": ("read_model", "read_network"),
     "engram.calculator.predict": ("predict",),
-    "engram.learning": ("SGD", "Adam", "FullBatch", "Plan", "Stage"),
+    "engram.learning": ("SGD", "Adam", "FullBatch", "Muon", "Plan", "Stage"),
     "engram.memory": ("Hopfield", "Linear"),
     "engram.memory.stored": ("Labels", "Stored"),
     "engram.models": ("Layer", "Model", "Network", "Simplified", "Trace", "Transformer", "network_of"),
@@ -53,6 +54,7 @@ _HOME = {
     "engram.probing": ("probe",),
     "engram.claims": ("Claim", "Measure"),
     "engram.records": ("Record",),
+    "engram.shown": ("figure",),
     "engram.specs": ("Check", "Search", "Train"),
     "engram.specs.events": ("Event", "OfHead", "OfMatrix"),
     "engram.sweeps": ("sweep",),

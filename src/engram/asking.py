@@ -35,7 +35,7 @@ def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[i
     beliefs = history(asked)
     name = f"{asked.record.id}-{crc32(f'{subject}/{relation}'.encode()):08x}"
     figures = save_figures({name: one_fact(beliefs, f"({subject}, {relation}) → {asked.answer}")})
-    return asked, beliefs, [path for path in figures if path.suffix == ".png"]
+    return asked, beliefs, figures
 
 
 def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, FactEdit]:

@@ -154,7 +154,8 @@ def _probed(
     if not has_output and any(part != "composition" for part in rest):
         notes.append("there is no output matrix U: no losses, copying, ablation or lens")
         rest = [part for part in rest if part == "composition"]
-    both = survey.embedded(asked) if {"composition", "copying"} & set(rest) else ()
+    deepest = asked.network.sizes.L if "copying" in rest else max([1, *(i for i, _ in survey.readers_of(scores))])
+    both = survey.embedded(asked, deepest) if {"composition", "copying"} & set(rest) else ()
     makers: dict[str, Callable[[], Any]] = {
         "composition": lambda: survey.composition(asked, scores, *both),
         "copying": lambda: survey.copying(asked, scores, *both),
@@ -173,7 +174,7 @@ def subject_of(model: str | Path | Network | Record, consent: bool = False) -> S
         return _of_run(model)
     if isinstance(model, Network):
         return Subject(model, None, lambda ids: [str(i) for i in ids], None)
-    if str(model) in KNOWN or Path(model).expanduser().exists() and not (Path(model) / "spec.json").exists():
+    if str(model) in KNOWN or (Path(model).expanduser().exists() and not (Path(model) / "spec.json").exists()):
         return _of_others(str(model), consent)
     if "/" in str(model) or str(model).endswith(".gguf"):
         return _of_others(str(model), consent)

@@ -20,10 +20,11 @@ KINDS: dict[str, str] = {
 }
 STATUSES: dict[str, str] = {
     "registered": "registered before any of its records was made",
-    "confirmed": "numbers had been seen when it was registered; decided on fresh seeds since",
+    "fresh seeds": "numbers had been seen when it was registered; decided since, for or against, on other seeds",
     "exploratory": "its form or its records are older than its registration, or differ from it",
     "exact": "nothing in it is random",
 }
+COUNTED = {"fresh seeds": "decided on fresh seeds"}  # behind a number of claims, where seeds would seem to be counted
 
 
 def digest_of(content: bytes) -> str:

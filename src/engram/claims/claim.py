@@ -11,6 +11,7 @@ from engram.claims.intervals import BetaBinomial, Binomial, Estimate, Interval, 
 from engram.display import Displayed
 
 Verdict = Literal["agrees", "disagrees", "inconclusive"]
+Sign = Literal["≥", "≤"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,21 @@ class Measure:
     def noted(self, note: str = "", counts: str = "seeds") -> "Measure":
         """The same with what a reader must know besides, and with what n counts."""
         return replace(self, estimate=replace(self.estimate, note=note, counts=counts))
+
+    def bounded(self, sign: Sign, seeds: int) -> "Measure":
+        """The same, saying that so many of its seeds enter with a bound: what they wait for is not there at the end.
+
+        It changes no number: the last step of the run stands for the birth of a memory that is not born. Bounded from
+        both sides it is no bound, and only the note says so.
+        """
+        if not seeds:
+            return self
+        who = "the seed" if self.n == 1 else f"{seeds} of {self.n} seeds"
+        words = {"≥": "at least", "≤": "at most"}[sign]
+        note = f"a bound, {words}: {who} did not get there, and the end of the run stands for the step"
+        known = self.estimate
+        both = "; ".join(filter(None, (known.note, note)))
+        return replace(self, estimate=replace(known, note=both, bound="" if known.bound else sign))
 
     @property
     def measured(self) -> float:

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from pydantic import ValidationError
-
 from engram.claims.claim import Claim, Measure
 from engram.claims.registration import registration
 from engram.errors import EngramError
 from engram.records import Record
 from engram.records.files import Row
 from engram.specs import Check, Spec
-from engram.specs.encode import explain
 from engram.specs.spec import run_id
+from engram.values import BadValue
 
 Scale = Literal["smoke", "quick", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -135,8 +133,8 @@ class Experiment:
         """The Specs under the labels of the file."""
         try:
             found = self.module.specs(scale, list(seeds))
-        except ValidationError as error:
-            raise EngramError(f"{self.name}: {error.title}.{explain(error)}") from None
+        except BadValue as error:
+            raise EngramError(f"{self.name}: {error}") from None
         labelled = dict(found) if isinstance(found, Mapping) else {None: found}
         if not labelled or not all(map(_holds_specs, labelled.values())):
             raise EngramError(

@@ -29,6 +29,7 @@ class Estimate:
     resolution   the step between two neighbouring values that the number can take; 0 if it is not known
     counts       what n counts
     note         what a reader of the number must know besides
+    bound        ≥ or ≤ where seeds enter with a bound instead of a number; empty where all were measured
     """
 
     values: tuple[float, ...]
@@ -37,6 +38,7 @@ class Estimate:
     method: str = "exact"
     counts: str = "seeds"
     note: str = ""
+    bound: str = ""
 
     @property
     def n(self) -> int:

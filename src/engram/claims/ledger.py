@@ -92,7 +92,7 @@ class Entry:
             return "exact"
         if self.unregistered or self.settings:
             return "exploratory"
-        return "confirmed" if registration()[self.experiment.name].earlier else "registered"
+        return "fresh seeds" if registration()[self.experiment.name].earlier else "registered"
 
     @property
     def source(self) -> str | None:
@@ -140,7 +140,7 @@ class Entry:
 
 NUMBERS = (
     "name", "predicted", "measured", "interval", "n", "verdict", "method", "values", "out_of",
-    "resolution", "counts", "note", "p", "distance",
+    "resolution", "counts", "note", "bound", "p", "distance",
 )  # fmt: skip
 
 
@@ -158,6 +158,7 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
         "resolution": measure.estimate.resolution,
         "counts": measure.estimate.counts,
         "note": measure.estimate.note,
+        "bound": measure.estimate.bound or None,
         "p": measure.p,
         "distance": None if measure.distance is None else _finite(measure.distance),
     } | bounds

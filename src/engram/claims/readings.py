@@ -22,6 +22,11 @@ def birth_step(record: Record, column: str, level: float = 0.5, never: float = n
     return never if step is None else max(1, step)
 
 
+def unborn(records: Sequence[Record], column: str, level: float = 0.5) -> int:
+    """In how many records the recall is never above the level."""
+    return sum(birth(record, column, level) is None for record in records)
+
+
 def reached(record: Record, column: str, level: float, width: int = 10) -> float:
     """The first step, at least 1, at which the mean over the last `width` values is above the level; NaN if never."""
     steps, values = record.curve(column)

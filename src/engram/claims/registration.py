@@ -22,7 +22,7 @@ from engram.records import Record
 from engram.registered import KINDS
 
 Kind = Literal["sentence", "number", "own", "identity"]
-Status = Literal["registered", "confirmed", "exploratory", "exact"]
+Status = Literal["registered", "fresh seeds", "exploratory", "exact"]
 FRESH = 10_000  # seeds from here on are used once, under a registration
 NUMBER = r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 SIZE = rf"(?<![\w.]){NUMBER}"  # not the 2 of W_O2

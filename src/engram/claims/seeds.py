@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from engram.errors import EngramError
 
+MANY = 1000  # a number from here on is more likely one of the seeds: registered ones begin at 10,000
+
 
 def read_seeds(words: str) -> list[int]:
     """
@@ -11,6 +13,11 @@ def read_seeds(words: str) -> list[int]:
     ([0, 1, 2], [10000, 10001, 10002], [4, 7])
     """
     first, dash, last = words.partition("-")
+    if words.isdecimal() and int(words) >= MANY:
+        raise EngramError(
+            f"--seeds {words}: did you mean --seeds {words}-{words}, a single seed? "
+            f"{int(words):,} seeds are --seeds 0-{int(words) - 1}"
+        )
     if words.isdecimal():
         seeds = list(range(int(words)))
     elif dash and first.isdecimal() and last.isdecimal():
@@ -29,7 +36,7 @@ def seeds_in_words(seeds: Sequence[int]) -> str:
     >>> seeds_in_words([0, 1, 2]), seeds_in_words(range(10000, 10003)), seeds_in_words([4, 7])
     ('3', '10000-10002', '4,7')
     """
-    if list(seeds) == list(range(len(seeds))):
+    if list(seeds) == list(range(len(seeds))) and len(seeds) < MANY:
         return str(len(seeds))
     if list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
         return f"{seeds[0]}-{seeds[-1]}"

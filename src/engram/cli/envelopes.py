@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import models_json_schema
 
 Verdict = Literal["agrees", "disagrees", "inconclusive", "missing"]
+Status = Literal["registered", "fresh seeds", "exploratory", "exact"]
 Number = float | None
 Pair = Annotated[list[Number], Field(min_length=2, max_length=2, description="null: open on this side")]
 Scale = Literal["smoke", "quick", "paper"]
@@ -46,6 +47,7 @@ class Measure(Envelope):
     interval: Pair
     n: int
     verdict: Verdict
+    bound: Literal["≥", "≤"] | None = Field(description="measured is a bound: seeds did not get there within the run")
 
 
 class Claim(Envelope):
@@ -57,6 +59,7 @@ class Claim(Envelope):
     experiment: str
     scale: Scale | None
     verdict: Verdict
+    status: Status
     predicted: Pair | None
     measured: Number
     interval: Pair | None
@@ -142,6 +145,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         "records": list[str],
         "figures": list[str],
         "table": Table,
+        "caption": (str | None, None),
     },
     "fields": {"experiment": str, "scale": Scale, "fields": list[Setting]},
     "run": RUN,
@@ -186,10 +190,50 @@ FIELDS: dict[str, dict[str, Any]] = {
     "register": {"file": str, "registered": bool, "changed": list[str]},
     "replay": {"run": str, "events": Table},
     "lab": {"url": str, "home": str},
+    "sweep": {
+        "sweep": str,
+        "scale": Scale,
+        "seconds": Number,
+        "metrics": (list[str], []),
+        "rows": (Table, []),
+        "figures": (list[str], []),
+        "seeds": (list[int], []),
+        "runs": (int | None, None),
+        "left": (int | None, None),
+        "cells": (Table, []),
+    },
+    "truncate": {
+        "run": str,
+        "group": str,
+        "full": dict[str, float],
+        "map": Table,
+        "positions": int,
+        "passes": float,
+        "plain_passes": int,
+        "figures": list[str],
+    },
+    "fact learn": {"run": str, "facts": int, "recalled": float, "model": dict[str, int]},
+    "fact see": {"beliefs": Table, "chance": dict[str, float], "rule": str},
+    "fact edit": {
+        "matrix": str,
+        "was": str,
+        "learned": float,
+        "moved": float,
+        "changed": Table,
+        "run": (str | None, None),
+    },
     "runs ls": {"runs": Table},
     "runs show": {"id": str, "spec": dict[str, Any]},
     "runs diff": {"differences": Table},
+    "runs tag": {"run": str, "tags": list[str]},
+    "runs note": {"run": str, "note": str},
     "runs rm": {"removed": list[str]},
+    "runs resume": {"id": str, "rows": int},
+    "runs export": {"exported": list[str]},
+    "runs import": {"imported": list[str], "here": list[str]},
+    "runs pack": {"packed": str},
+    "runs bundle": {"packed": str, "runs": int},
+    "runs manifest": {"manifest": str, "listed": int},
     "runs check": {"ok": bool, "message": str},
 }
 

@@ -4,20 +4,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
+from warnings import catch_warnings, simplefilter
 
 from cyclopts import App, Parameter
 
-from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, watched
+from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, tell_figures, watched
 
 
 @contextmanager
 def mistakes_by_line() -> Iterator[None]:
-    """What is wrong with a table goes to a person line by line; the error says how many there are."""
+    """What is wrong with a table, or guessed, goes to a person line by line; the error says how much is wrong."""
     from engram.errors import EngramError
     from engram.tasks.table import BadTable, told
 
     try:
-        yield
+        with catch_warnings(record=True) as guessed:
+            simplefilter("always")
+            yield
+        say(*(str(guess.message) for guess in guessed))
     except BadTable as bad:
         say(*told(bad.mistakes))
         n = len(bad.mistakes)
@@ -47,7 +51,7 @@ def learn(
     Parameters
     ----------
     file
-        A table in UTF-8 with commas, semicolons or tabs; other columns are ignored.
+        A table in UTF-8 with commas, semicolons or tabs; other columns are ignored. Three columns may have any names.
     steps
         Steps of training, with 256 prompts each.
     seed
@@ -84,6 +88,7 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
     relation's answers.
     """
     from engram.asking import see_fact
+    from engram.probes.facts import RULE
 
     asked, beliefs, figures = see_fact(run, subject, relation)
     rows = [
@@ -99,14 +104,15 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
     ]
     chance = beliefs[0][1].chance
     if json:
-        answer({"beliefs": rows, "chance": {"relation": chance.relation, "right": chance.right}})
+        answer({"beliefs": rows, "chance": {"relation": chance.relation, "right": chance.right}, "rule": RULE})
         return
     print_table("beliefs", rows, json)
     tell("", f"({subject}, {relation}) is {asked.answer} in the table")
     tell(*(f"step {event.step}: {event.sentence}" for event in asked.record.train.events))
     tell(f"chance  {chance.relation:.0%} for all answers of {relation}, guessing blindly")
     tell(f"        {chance.right:.0%} for {asked.answer}, knowing only that {relation} is asked for")
-    tell(*(f"figure  {near(p)}" for p in figures))
+    tell(f"stage   {RULE}")
+    tell_figures(figures)
 
 
 @fact.command

@@ -94,7 +94,7 @@ def _print(found: "Probed") -> None:
     print_rows(console(), top_table(found.scores))
     for title, rows in (
         (
-            "whose writing keys find: share of tokens recalled; induction score, and gain left, with a head cut from keys",
+            "whose writing keys find, share of tokens; then induction, and the gain left, with a head cut from keys",
             composed(found.composition),
         ),
         ("share of tokens that a head writes when it looks at them", copied(found.copying)),

@@ -2,11 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from os import environ
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
+
+from engram.cli.output import console, tell
 from engram.records.faces import Births, Face, short_names
+from engram.text import printable
 
 WIDEST = 48  # letters of a cell
+CUTS = range(WIDEST, 27, -1)  # to which long cells are cut before a column is left out
+LONG = ("made for", "settings", "note")
+SPARED = ("took", "began", "state", "note", "tags", "settings")  # the first is missed least
+GAP = "  "
 STEPS_SHOWN = 12
 
 
@@ -33,8 +42,60 @@ def _row(face: Face, short: str) -> dict[str, Any]:
     }
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+def _cut(text: str, most: int = WIDEST) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def fitted(rows: list[dict[str, Any]], width: int | None) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows in lines of this width, and the columns that found no place: long words are cut first."""
+    left_out, shown = list[str](), rows
+    while width is not None and _length(shown) > width:
+        narrow = (_cut_to(shown, most) for most in CUTS)
+        fits = next((cut for cut in narrow if _length(cut) <= width), None)
+        spared = [name for name in _spared(rows) if name in shown[0]]
+        if fits or not spared:
+            return fits or _cut_to(shown, CUTS[-1]), left_out
+        left_out.append(spared[0])
+        shown = [{name: cell for name, cell in row.items() if name not in left_out} for row in rows]
+    return shown, left_out
+
+
+def _spared(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """A state is told to the last where it is not that of all."""
+    same = len({row.get("state") for row in rows}) == 1
+    return SPARED if same else (*(name for name in SPARED if name != "state"), "state")
+
+
+def _cut_to(rows: Sequence[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    return [{name: _narrow(name, cell, most) for name, cell in row.items()} for row in rows]
+
+
+def _length(rows: Sequence[dict[str, Any]]) -> int:
+    return sum(widths(rows).values()) + len(GAP) * (len(rows[0]) - 1)
+
+
+def _narrow(name: str, cell: Any, most: int) -> Any:
+    return _cut(cell, most) if name in LONG and cell else cell
+
+
+def widths(rows: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Of every column, its title included, in places of a terminal."""
+    return {name: max(cell_len(name), *(cell_len(_word(row[name])) for row in rows)) for name in rows[0]}
+
+
+def _word(cell: Any) -> str:
+    return "" if cell is None else printable(str(cell))
+
+
+def print_runs(rows: list[dict[str, Any]]) -> None:
+    """A line for each run, since a name that is broken over two cannot be copied; a file has room for everything."""
+    view = console()
+    shown, left_out = fitted(rows, view.width if view.is_terminal or "COLUMNS" in environ else None)
+    wide = widths(shown)
+    for row in [{name: name for name in wide}, *shown]:
+        tell(GAP.join(set_cell_size(_word(row[name]), places) for name, places in wide.items()).rstrip())
+    if left_out:
+        tell(f"not shown for want of space: {', '.join(left_out)}; `engram runs show RUN` has all")
 
 
 def day(began: str | None) -> str:
@@ -91,11 +152,20 @@ def _has_every(record: Any, every: int) -> bool:
     return set(range(0, len(record.table), every)) <= set(record.snapshot_steps)
 
 
-def births_table(births: Births) -> list[dict[str, Any]]:
-    """A memory a row, a level a column; one that is never born has a dash."""
+def births_table(births: Births, last: int) -> list[dict[str, Any]]:
+    """A memory a row, a level a column; one that is not born by the last step may be born later, had it gone on."""
     named = {name.removeprefix("recall."): by_level for name, by_level in births.items()}
     columns = {name: {f"above {level:g}": step for level, step in levels.items()} for name, levels in named.items()}
     return [
-        {"memory": name} | {level: "–" if step is None else f"step {step}" for level, step in steps.items()}
+        {"memory": name} | {level: _born(step, last) for level, step in steps.items()}
         for name, steps in columns.items()
     ]
+
+
+def births_beside_table(rows: Sequence[dict[str, Any]], last: dict[str, int]) -> list[dict[str, Any]]:
+    """A memory a row, a run a column; `last` has the last step of each."""
+    return [{"birth of": row["memory"]} | {run: _born(row[run], end) for run, end in last.items()} for row in rows]
+
+
+def _born(step: int | None, last: int) -> str:
+    return f"not by step {last}" if step is None else f"step {step}"

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, say, tell, watched
+from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, say, tell, tell_figures, watched
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
@@ -33,17 +33,20 @@ def ls(
     """
     from dataclasses import asdict
 
-    from engram.cli.run_table import table
+    from engram.cli.run_table import print_runs, table
     from engram.records.choosing import chosen, in_order
     from engram.records.faces import faces
     from engram.records.files import home
 
     found = faces(home())
-    shown = in_order(chosen(found, where, tag), sort)
+    shown = chosen(in_order(found, sort), where, tag)
     if json:
         answer({"runs": [asdict(face) | {"words": face.words} for face in shown]})
         return
-    print_table("runs", table(shown, [face.run for face in found]), json)
+    if not shown:
+        tell(f"none of {len(found)} runs fits" if found else f"no runs in {near(home())} yet; `engram birth` makes one")
+        return
+    print_runs(table(shown, [face.run for face in found]))
 
 
 @runs.command
@@ -70,7 +73,7 @@ def show(run: str, *, json: bool = False) -> None:
     settings = {name: value for name, value in told.items() if not name.startswith(("env.", "final."))}
     final, env = ({name: value for name, value in told.items() if name.startswith(p)} for p in ("final.", "env."))
     told_of = [[{"field": name, "value": value} for name, value in part.items()] for part in (settings, final, env)]
-    for part in (told_of[0], births_table(births(record)), *told_of[1:]):
+    for part in (told_of[0], births_table(births(record), record.last_step), *told_of[1:]):
         if part:
             tell("")
             print_table("part", part, json)
@@ -115,6 +118,7 @@ def note(run: str, *words: str, json: bool = False) -> None:
 @runs.command
 def diff(a: str, b: str, *, json: bool = False) -> None:
     """Show what differs between two runs: settings, births, curves and final values; and draw both."""
+    from engram.cli.run_table import births_beside_table
     from engram.records.compare import births_beside, curves_beside
     from engram.records.compare import diff as differences
     from engram.records.files import home
@@ -131,12 +135,12 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
     if json:
         answer(found | {"figures": [str(path) for path in figures]})
         return
-    never = [{name: "never" if step is None else step for name, step in row.items()} for row in found["births"]]
-    for name, rows in (found | {"births": [{"birth of": row.pop("memory")} | row for row in never]}).items():
+    born = births_beside_table(found["births"], {"a": one.last_step, "b": other.last_step})
+    for name, rows in (found | {"births": born}).items():
         if rows:
             tell(*([] if name == "differences" else [""]))
             print_table(name, rows, json)
-    tell(*(f"figure  {near(path)}" for path in figures if path.suffix == ".png"))
+    tell_figures(figures)
 
 
 def _drawn_beside(a: Any, b: Any) -> list[Path]:

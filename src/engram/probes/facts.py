@@ -66,6 +66,12 @@ class Chance:
         return cls(max(len(answers) / book.answers, p_r), float(book.said[book.S + r, book.table[s, r]]))
 
 
+RULE = (
+    "“right” and “right relation” need more than half of the way from chance to certainty and a guess that agrees; "
+    "with less it is “no idea”"
+)
+
+
 @dataclass(frozen=True)
 class Belief:
     """How probability is shared out when one fact is asked for: the right answer, others of its relation, the rest.

@@ -1,6 +1,6 @@
 r"""What heads do on a sequence that comes twice: look at the token before, or at what followed last time.
 
-    z = (o_1 … o_s) r_1 … r_n r_1 … r_n            n = period, s = start tokens in front, such as a beginning of the text
+    z = (o_1 … o_s) r_1 … r_n r_1 … r_n          n = period, s = start tokens in front, such as a beginning of the text
 
     previous     mean over t ≥ 2 of a_{t,t−1}
     induction    mean over the second copy of a_{t,t−n+1}: the token after the last visit of z_t
@@ -41,7 +41,7 @@ def induction_score(pattern: Float[Tensor, "B H T k"], period: int, start: int =
     start     how many tokens stand before its first copy
     """
     T = pattern.shape[-1]
-    if not 2 <= period or not 0 <= start or start + 2 * period > T:
+    if not period >= 2 or not start >= 0 or start + 2 * period > T:
         raise EngramError(f"period: two copies of 2 or more tokens behind {start} must fit into {T}; got {period}")
     looking = pattern.diagonal(1 - period, dim1=-2, dim2=-1)  # [i]: from t = i + period − 1
     return looking[..., start + 1 : start + 1 + period].mean(dim=(0, 2))

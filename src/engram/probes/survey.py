@@ -16,13 +16,13 @@ from engram.errors import EngramError
 from engram.models import Head, Network
 from engram.probes.ablation import random_heads, share_left, top_heads, without_writer, z_means
 from engram.probes.causal import without_heads
-from engram.probes.composition import Embedded, Partners, effective, partners, raw
+from engram.probes.composition import Embedded, Partners, effective, key_recall, partners, raw
 from engram.probes.lens import Said, lens, lens_losses
 from engram.probes.ov_copying import copying_recall, copying_scores
 from engram.probes.repeats import BATCH, PERIOD, SHORTEST, Passed, Repeats, fresh_tokens, longest, passed, repeats
 
 Say = Callable[[str], None]
-READERS, TOP, TOKENS, COPIED = 5, 8, 512, 128
+READERS, BEST, TOP, TOKENS, COPIED = 5, 5, 8, 512, 128
 
 
 def name_of(head: Head) -> str:
@@ -113,31 +113,34 @@ class Composition:
 
     tokens: int
     partners: tuple[Partners, ...]
-    raw: tuple[Partners, ...]
+    raw: Mapping[tuple[Head, Head], float]  # recall on raw embeddings, by reader and writer, of the best partners
     cuts: tuple[Cut, ...]
 
     def to_json(self) -> dict[str, Any]:
-        pairs = zip(self.partners, self.raw, strict=True)
         return {
             "tokens": self.tokens,
-            "readers": [self._reader(one, plain) for one, plain in pairs],
+            "readers": [self._reader(one) for one in self.partners],
             "keys_without": [cut.to_json() for cut in self.cuts],
         }
 
-    def _reader(self, found: Partners, plain: Partners) -> dict[str, Any]:
+    def _reader(self, found: Partners) -> dict[str, Any]:
         best = [
-            {"writer": name_of(writer), "recall": number(value), "recall_raw": number(plain.recall(writer))}
-            for writer, value in found.recalls[:5]
+            {"writer": name_of(writer), "recall": number(value), "recall_raw": number(self.raw[found.reader, writer])}
+            for writer, value in found.recalls[:BEST]
         ]
         return {"reader": name_of(found.reader), "partners": best}
 
 
+def readers_of(found: Scores) -> list[Head]:
+    """The strongest induction heads that have a layer before them."""
+    return top_heads({head: value for head, value in found.mean("induction").items() if head[0] > 1}, READERS)
+
+
 def composition(asked: Asked, found: Scores, x: Embedded, plain: Embedded) -> Composition:
     """Partners of the strongest induction heads; cut are the best two, and the strongest other that looks back."""
-    network = asked.network
-    induction = {head: value for head, value in found.mean("induction").items() if head[0] > 1}
-    readers = top_heads(induction, READERS)
-    of, of_raw = (tuple(partners(network, readers, embedded)) for embedded in (x, plain))
+    network, readers = asked.network, readers_of(found)
+    of = tuple(partners(network, readers, x))
+    pairs = [(one.reader, writer) for one in of for writer, _ in one.recalls[:BEST]]
     best = list(dict.fromkeys(one.best for one in of))[:2]
     others = {head: v for head, v in found.mean("previous").items() if head not in best and head[0] < network.sizes.L}
     given, whole = asked.repeats(asked.seeds[0]), found.passes[0]
@@ -145,6 +148,7 @@ def composition(asked: Asked, found: Scores, x: Embedded, plain: Embedded) -> Co
     for writer in [*best, *top_heads(others, 1)] if readers else []:
         cut = without_writer(network, writer, given)
         cuts.append(Cut(writer, {head: cut.induction[head] for head in readers}, share_left(cut, whole)))
+    of_raw = {(reader, writer): key_recall(network, writer, reader, plain) for reader, writer in pairs}
     return Composition(len(asked.tokens), of, of_raw, tuple(cuts))
 
 
@@ -242,7 +246,7 @@ def through_lens(asked: Asked, tokens: Sequence[int]) -> Lens:
     return Lens(tuple(lens(asked.network, [list(tokens)])), tuple(lens_losses(asked.network, given)))
 
 
-def embedded(asked: Asked) -> tuple[Embedded, Embedded]:
-    """Effective and raw embeddings of the random tokens, for all layers: L·n·d numbers."""
-    layers = range(1, asked.network.sizes.L + 1)
+def embedded(asked: Asked, last: int) -> tuple[Embedded, Embedded]:
+    """Effective and raw embeddings of the random tokens, for all layers up to one: L·n·d numbers."""
+    layers = range(1, last + 1)
     return effective(asked.network, asked.tokens, asked.start, layers), raw(asked.network, asked.tokens)

@@ -11,7 +11,10 @@ from engram.errors import EngramError, did_you_mean
 from engram.records.faces import Face
 
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
-CONDITION = re.compile(r"([^<>=!]+)(<=|>=|!=|=|<|>)(.*)", re.DOTALL)
+CONDITION = re.compile(r"([^<>=!]+)(<=|>=|!=|=|<|>)([^<>=!\s].*)", re.DOTALL)
+FORMS = "write NAME, a sign (=, !=, <, >, <= or >=) and a value, as in --where K=5 'loss<0.1' state=finished"
+MOST_NAMES = 60  # in one line
+ORDER = ("<", ">", "<=", ">=")
 OWN = ("run", "state", "rows", "title", "seed", "made_for", "label", "began", "seconds", "note")
 
 
@@ -27,17 +30,28 @@ class Condition:
     def of(cls, text: str) -> "Condition":
         found = CONDITION.fullmatch(text)
         if found is None:
-            raise EngramError(f"--where {text!r}: write NAME=VALUE, as in --where K=5 or 'loss<0.1'")
+            raise EngramError(f"--where {text!r}: {FORMS}")
         name, sign, value = found.groups()
         return cls(name.strip(), sign, _parsed(value.strip()))
+
+    def refuse_unlike(self, faces: Sequence[Face]) -> None:
+        """A number is never a word, and words have no order but that of dates: a mistake, not an empty list."""
+        found = [value for face in faces for value in values(face, self.name) if value is not None]
+        numbers = [value for value in found if isinstance(value, int | float)]
+        text = f"--where '{self.name}{self.sign}{self.value}'"
+        if found and numbers == found and isinstance(self.value, str):
+            raise EngramError(f"{text}: {self.name} is a number, such as {numbers[0]:.6g}; got {self.value!r}")
+        if found and not numbers and self.sign in ORDER and self.name != "began":
+            raise EngramError(f"{text}: {self.name} is a word, such as {str(found[0])!r:.60}; allowed signs: =, !=")
 
     def holds(self, face: Face) -> bool:
         return any(self._holds(value) for value in values(face, self.name))
 
     def _holds(self, value: Any) -> bool:
-        """A word is compared with a word, a number with a number."""
+        """A word is compared with a word, a number with a number; dates begin with the year."""
         if isinstance(value, str) or self.value is None:
-            return COMPARED[self.sign](str(value), str(self.value)) if self.sign in ("=", "!=") else False
+            dated = self.name == "began" or self.sign not in ORDER
+            return COMPARED[self.sign](str(value), str(self.value)) if dated else False
         try:
             return COMPARED[self.sign](value, self.value)
         except TypeError:
@@ -65,6 +79,7 @@ def chosen(faces: Sequence[Face], where: Iterable[str], tags: Iterable[str]) -> 
     conditions, wanted = [Condition.of(text) for text in where], set(tags)
     for condition in conditions:
         _refuse_unknown("--where", condition.name, faces)
+        condition.refuse_unlike(faces)
     return [face for face in faces if wanted <= set(face.tags) and all(c.holds(face) for c in conditions)]
 
 
@@ -86,6 +101,8 @@ def _place(value: Any) -> tuple[int, float, str]:
 def _refuse_unknown(option: str, name: str, faces: Sequence[Face]) -> None:
     """A name that no run has is a mistake, not an empty list."""
     if faces and not any(values(face, name) for face in faces):
-        known = {*OWN, *(n for face in faces for n in (*face.final, *face.fields))}
-        hint = did_you_mean(name, sorted({*known, *(n.rpartition(".")[2] for n in known)}))
-        raise EngramError(f"{option} {name}: no run has it; {hint}`engram runs show RUN` lists what a run has")
+        final, fields = {n for face in faces for n in face.final}, {n for face in faces for n in face.fields}
+        known, short = {*OWN, *final, *fields}, sorted({*OWN, *final, *(n.rpartition(".")[2] for n in fields)})
+        hint = did_you_mean(name, sorted({*known, *short}))
+        few = [*short[:MOST_NAMES], *["… (`engram runs show RUN` has all)"] * (len(short) > MOST_NAMES)]
+        raise EngramError(f"{option} {name}: no run has it; {hint}allowed: {', '.join(few)}")

@@ -155,6 +155,11 @@ class Kept:
         return int(above[0]) if len(above) else None
 
     @property
+    def last_step(self) -> int:
+        """The step of the last row; 0 if there is none."""
+        return int(self.table.last_row().get("step", 0)) if len(self.table) else 0
+
+    @property
     def columns(self) -> list[str]:
         """The names of all columns, in the order in which they first occur."""
         return list(self.table.columns)

@@ -6,7 +6,7 @@ from typing import Any
 
 from engram.claims.findings import Finding
 from engram.errors import EngramError
-from engram.registered import STATUSES
+from engram.registered import COUNTED, STATUSES
 from engram.show.claims import STATES, claim_state, remarks
 from engram.show.quoting import Claims, filled, quoted_measure, seeds_and_scale, standing
 from engram.show.tables import number
@@ -125,7 +125,7 @@ def how_sure(claims: Sequence[dict[str, Any]]) -> str:
     states = {state: sum(claim_state(claim) == state for claim in claims) for state in STATES}
     statuses = {status: sum(claim["status"] == status for claim in claims) for status in STATUSES}
     verdicts = ", ".join(_said(n, state) for state, n in states.items() if n)
-    stand = ", ".join(f"{n} {'is' if n == 1 else 'are'} {status}" for status, n in statuses.items() if n)
+    stand = ", ".join(_said(n, COUNTED.get(status, status)) for status, n in statuses.items() if n)
     return f"Of {len(claims)} claim{'s' * (len(claims) != 1)} {verdicts}; {stand}."
 
 

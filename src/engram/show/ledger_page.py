@@ -35,8 +35,9 @@ def _head(claims: Sequence[dict[str, Any]]) -> str:
     return (
         "<h1>Ledger</h1>\n"
         '<p class="lead">Sentences made checkable. Each has a band in which its numbers must lie, and records decide '
-        "whether they do. A claim is confirmed or registered if its form was written down before the records that "
-        "decide it were made, and exploratory if not; what was decided after a look at numbers is said there.</p>\n"
+        "whether they do. A claim is registered, or decided on fresh seeds, if its form was written down before the "
+        "records that decide it were made, and exploratory if not; what was decided after a look at numbers is "
+        "said there.</p>\n"
         f'<p class="legend">{plot(example)}<span>Shaded: the predicted band; line: the 95 % interval; dot: the '
         "measured value. A claim agrees if every interval lies inside its band, and disagrees if one lies "
         "outside.</span></p>\n"

@@ -7,7 +7,7 @@ from math import isfinite
 
 from matplotlib.figure import Figure
 
-from engram.claims import Claim
+from engram.claims import Claim, Measure
 from engram.memory.stored import Stored
 from engram.models import Trace
 from engram.records import Record
@@ -19,7 +19,7 @@ from engram.show.panels import SHADES, panels
 from engram.show.save import image_bytes
 from engram.show.style import house_style
 from engram.show.subtitles import headline
-from engram.show.tables import number, span
+from engram.show.tables import found, span
 
 MOST_HEADS, LONGEST = 8, 64  # of a forward pass that are drawn: heads, positions
 
@@ -54,10 +54,13 @@ def _trace(trace: Trace) -> str:
 def _claim(claim: Claim) -> str:
     head = f"<b>{escape(claim.id)}</b>: {escape(claim.verdict)}, n = {claim.n}<br>{escape(claim.statement)}"
     rows = [
-        [escape(m.name), number(m.measured), _span(m.interval), _span((m.low, m.high)), m.verdict]
-        for m in claim.measures
+        [escape(m.name), _measured(m), _span(m.interval), _span((m.low, m.high)), m.verdict] for m in claim.measures
     ]
     return f"<div>{head}<br>{table(['what is measured', 'measured', '95 %', 'predicted', 'verdict'], rows)}</div>"
+
+
+def _measured(measure: Measure) -> str:
+    return found({"measured": measure.measured, "bound": measure.estimate.bound})
 
 
 def _span(edges: tuple[float, float]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from engram.show.tables import named, number, print_claims, span
+from engram.show.tables import found, named, print_claims, span
 from engram.text import printable
 
 STYLE = {"inside": "green", "outside": "yellow", "not measured in full, or outside": "yellow"}
@@ -72,7 +72,5 @@ def _print(console: Console, claim: Mapping[str, Any], words: str) -> None:
     console.print(Text.assemble((printable(claim["id"]), "bold"), "  ", (words, STYLE[_place(claim["measures"])])))
     console.print(Text(f"  {printable(claim['statement'])}", "dim"))
     for part in claim["measures"]:
-        numbers = (
-            f"{number(part['measured'])}  predicted: {span(part['predicted'])}  {place_of(part) or 'not measured'}"
-        )
+        numbers = f"{found(part)}  predicted: {span(part['predicted'])}  {place_of(part) or 'not measured'}"
         console.print(Text(f"  · {printable(named(part))}\n      {numbers}"))

@@ -35,7 +35,7 @@ function choose(name, focus) {
   draw();
 }
 
-const SIZE = Math.max(3, Math.min(13, Math.floor(640 / T)));
+const SIZE = Math.max(3, Math.min(18, Math.floor(640 / T)));
 const LONGEST = Math.max(...DATA.tokens.map((token) => [...token].length));
 const MARGIN = SIZE >= 9 ? 14 + 7 * Math.min(13, LONGEST) : 6;
 

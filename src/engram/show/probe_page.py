@@ -43,6 +43,7 @@ def _caption(found: Any, words: str) -> str:
 def _lead(found: Any) -> str:
     sizes, seeds = found.subject.network.sizes, found.scores.seeds
     groups = f", {sizes.groups} key-value groups" if sizes.groups != sizes.H else ""
+    shape = f"{sizes.L} layer{'s' * (sizes.L > 1)} of {sizes.H} head{'s' * (sizes.H > 1)}{groups}"
     sha = f" SHA-256 <code>{escape(found.provenance.sha256[:16])}…</code>." if found.provenance.sha256 else ""
     losses = found.scores.losses()
     gain = _losses_in_words(losses["first"], losses["repeat"])
@@ -50,7 +51,7 @@ def _lead(found: Any) -> str:
     piece = "" if start is None else escape(_visible(found.subject.pieces([start])[0]))
     front = "" if start is None else f" behind token {start}, <code>{piece}</code>"
     return (
-        f'<p class="lead">{_source(found)}: {sizes.L} layer{"s" * (sizes.L > 1)} of {sizes.H} head{"s" * (sizes.H > 1)}{groups}, d = {sizes.d}.{sha} '
+        f'<p class="lead">{_source(found)}: {shape}, d = {sizes.d}.{sha} '
         f"Random tokens come twice{front}; seeds {escape(', '.join(map(str, seeds)))}.{gain} "
         f"Layers and heads count from 1: L2H3 is head 3 of layer 2.</p>"
         + "".join(f'<p class="note">{escape(note)}</p>' for note in found.notes)
@@ -156,11 +157,11 @@ def _composition(found: Any) -> str:
 
 
 def _reader(found: Any, part: Composition, i: int) -> list[str]:
-    one, plain = part.partners[i], part.raw[i]
+    one = part.partners[i]
     best = [f"{_link(writer)} {value:.2f}" for writer, value in one.recalls[:3]]
     score = found.scores.mean("induction")[one.reader]
     cells = [f"{_link(one.reader)} <small>induction {score:.2f}</small>", *best, *[""] * (3 - len(best))]
-    return [*cells, f"{plain.recall(one.best):.2f}", *(f"{cut.induction[one.reader]:.2f}" for cut in part.cuts)]
+    return [*cells, f"{part.raw[one.reader, one.best]:.2f}", *(f"{cut.induction[one.reader]:.2f}" for cut in part.cuts)]
 
 
 def _graph(part: Composition) -> str:

@@ -67,7 +67,7 @@ def birth_summary(record: Record) -> list[str]:
         words = [
             f"not above {level}" if step is None else f"above {level} at step {step}" for level, step in born.items()
         ]
-        state = "not born: recall" if born[LEVELS[0]] is None else "born: recall"
+        state = f"not born by step {record.last_step}: recall" if born[LEVELS[0]] is None else "born: recall"
         lines.append(f"{memory.title:<12} {state} {', '.join(words)}")
     return lines
 

@@ -39,7 +39,7 @@ def standing(claim: dict[str, Any]) -> str:
     state = claim_state(claim)
     if state == "missing":
         return f"[`{claim['id']}` **missing**; no record decides it yet]"
-    return f"[`{claim['id']}` **{state}**; {claim['status']}, {seeds_and_scale(claim)}]"
+    return f"[`{claim['id']}` **{state}**; {claim['status']}: {seeds_and_scale(claim)}]"
 
 
 def seeds_and_scale(claim: dict[str, Any]) -> str:

@@ -26,11 +26,11 @@ def two_scores(by_head: Mapping[Head, Mapping[str, float]], about: str) -> Figur
     titles = {"induction": "on the token after the last visit", "previous": "on the token before"}
     for ax, (kind, words) in zip(axes, titles.items(), strict=True):
         _map(ax, {head: scores[kind] for head, scores in by_head.items()}, f"Attention {words}: {kind} score")
-    return headline(axes[0].figure, f"{about}, mean over seeds; the five largest are named. {WORDS}")
+    return headline(axes[0].figure, f"{about}, mean over seeds; the five largest have their numbers. {WORDS}")
 
 
 def _map(ax: Axes, values: Mapping[Head, float], title: str) -> None:
-    """Layers from left to right, heads from top to bottom; the five largest are named."""
+    """Layers from left to right, heads from top to bottom; the five largest have their numbers."""
     L, H = max(layer for layer, _ in values), max(h for _, h in values)
     cells = np.full((H, L), np.nan)
     for (layer, h), value in values.items():

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engram.registered import STATUSES
+from engram.registered import COUNTED, STATUSES
 from engram.show.claims import STATES, remarks
 from engram.text import printable
 
@@ -80,7 +80,10 @@ def _verdict(verdict: str) -> tuple[str, str]:
 def print_counts(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     """A line for each kind of claim: how many there are, what became of them, and how they stand."""
     for row in rows:
-        found = [", ".join(f"{row[name]} {name}" for name in names if row[name]) for names in (STATES, STATUSES)]
+        found = [
+            ", ".join(f"{row[name]} {COUNTED.get(name, name)}" for name in names if row[name])
+            for names in (STATES, STATUSES)
+        ]
         line = Text.assemble((f"{row['kind']:<42}", "dim"), f"{row['claims']:>4}  {' · '.join(filter(None, found))}")
         console.print(line, soft_wrap=True)
 
@@ -126,11 +129,17 @@ def known(measure: dict[str, Any]) -> str | None:
     return {"exact": "exact", "worst of seeds": seeds}.get(measure["method"])
 
 
+def found(measure: dict[str, Any]) -> str:
+    """The measured value; behind ≥ or ≤ where seeds enter with a bound."""
+    bound = measure["bound"] if measure["measured"] is not None else None
+    return " ".join(filter(None, (bound, number(measure["measured"]))))
+
+
 def in_words(measure: dict[str, Any]) -> list[str]:
     """The band, the measured value, its interval or what stands for it, and what n counts."""
     interval = known(measure) or span(measure["interval"])
     n = f"{measure['n']}" if measure["counts"] == "seeds" else f"{measure['n']} {measure['counts']}"
-    return [span(measure["predicted"]), number(measure["measured"]), interval, n]
+    return [span(measure["predicted"]), found(measure), interval, n]
 
 
 def named(measure: dict[str, Any]) -> str:

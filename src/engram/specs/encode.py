@@ -5,22 +5,18 @@ import base64
 import hashlib
 import io
 import json
-import re
 import sys
 import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import ValidationError
-
-from engram.errors import EngramError, did_you_mean
-from engram.values import OWN_FILE, Value, class_named
+from engram.errors import EngramError
+from engram.values import OWN_FILE, Value, build, class_named
 
 Code = Mapping[str, bytes]
 TAGS = ("class", "file", "sha256_of_file", "revision")
-OF_A_UNION = re.compile(r"(tuple|literal|list|dict)\[|function-")  # how pydantic tags a member of a union
 EXPERIMENT_PARTS = {"specs", "claims", "figure", "table", "CLAIMS", "SOURCE", "TIMES", "WHY"}  # change no number
 
 
@@ -56,71 +52,6 @@ def decode(data: Any, code: Code = {}, at: str = "") -> Any:  # noqa: B006 (neve
     prefix = f"{at}." if at else ""
     fields = {name: decode(item, code, prefix + name) for name, item in data.items() if name not in TAGS}
     return build(_find_class(data, code), fields, at) if "class" in data else fields
-
-
-def build(kind: type[Value], fields: dict[str, Any], at: str = "") -> Value:
-    """kind(**fields), with pydantic's report turned into one line."""
-    try:
-        return kind(**fields)
-    except ValidationError as error:
-        raise EngramError(explain(error, kind, at)) from None
-
-
-def explain(error: ValidationError, kind: type[Value] | None = None, at: str = "") -> str:
-    """What is wrong with the first bad field: its name, what was given, what is allowed, the nearest name."""
-    first = error.errors()[0]
-    names, owner = _place(kind or _class_called(error.title), first["loc"])
-    field, called = ".".join([at, *names] if at else names), error.title if owner is Value else owner.__name__
-    if first["type"] == "extra_forbidden":
-        hint = did_you_mean(names[-1], owner.model_fields)
-        allowed = f"; {hint}allowed: {', '.join(owner.model_fields)}" if owner.model_fields else ""
-        return f"{field}: no such field in {called}{allowed}"
-    if first["type"] == "is_instance_of" and first.get("ctx", {}).get("class") == "Task":
-        lacking = [part for part in ("N", "T", "groups", "sample") if not hasattr(first["input"], part)]
-        return f"{field}: {type(first['input']).__name__} is not a task: it lacks {', '.join(lacking)}"
-    if first["type"] == "missing":
-        return f"{field}: {called} needs this field"
-    if first["type"] == "value_error":
-        own = str(first.get("ctx", {})["error"])
-        return (f"{field}.{own}" if re.match(r"[\w.]+: ", own) else f"{field}: {own}") if field else own
-    return f"{field}: {_complaint(first)}; got {first['input']!r}"
-
-
-def _complaint(error: Any) -> str:
-    """What a value must be, in plain words."""
-    about = error.get("ctx", {})
-    if about.get("gt") == 0 or about.get("ge") == 1:
-        return "must be positive"
-    if error["type"] in ("int_type", "int_from_float"):
-        return "must be an integer"
-    message = error["msg"].replace("Input should be", "must be")
-    return message[0].lower() + message[1:]
-
-
-def _place(kind: type[Value], place: Iterable[int | str]) -> tuple[list[str], type[Value]]:
-    """Where pydantic found something, without its tags for the members of a union; and the class of the last name."""
-    names, owner, inside = [], kind, list[type[Value]]()
-    for part in place:
-        tagged = [c for c in inside if part == c.__name__ or (OF_A_UNION.match(str(part)) and c.__name__ in str(part))]
-        if tagged:
-            kind = tagged[0]
-        elif not OF_A_UNION.match(str(part)):
-            names, owner = [*names, str(part)], kind
-            inside = classes_in(kind.model_fields[str(part)].annotation) if part in kind.model_fields else inside
-            kind = inside[0] if len(inside) == 1 else kind
-    return names, owner
-
-
-def classes_in(annotation: Any) -> list[type[Value]]:
-    """The Values that a field may hold, also within tuples, dicts and unions."""
-    if isinstance(annotation, type) and issubclass(annotation, Value):
-        return [annotation]
-    return [found for inner in get_args(annotation) for found in classes_in(inner)]
-
-
-def _class_called(name: str) -> type[Value]:
-    """The newest class of this name: a file that was changed is loaded again."""
-    return next((kind for kind in reversed(Value.__subclasses__()) if kind.__name__ == name), Value)
 
 
 def _class_tag(kind: type[Value]) -> dict[str, str]:

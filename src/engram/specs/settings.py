@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from engram.errors import EngramError, did_you_mean
-from engram.specs.encode import TAGS, classes_in, decode, encode, user_code
+from engram.specs.encode import TAGS, decode, encode, user_code
 from engram.tasks.corpus import carried_by, carrying
-from engram.values import NAMED, Value, class_named, import_rooms
+from engram.values import NAMED, Value, class_named, classes_in, import_rooms
 
 Described = TypeVar("Described", bound=Value)  # a Spec
 Plain = str | int | float | bool

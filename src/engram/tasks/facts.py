@@ -12,13 +12,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from engram.errors import EngramError
 from engram.tasks.batch import Batch
 from engram.tasks.book import MISSING, Bags, Book
 from engram.tasks.table import Fact, mistakes_in, read_facts, told, too_few
-from engram.values import Value, generator
+from engram.values import BadValue, Value, build, generator
 
 Count = Annotated[int, Field(ge=1, le=2**16)]
 Power = Annotated[float, Field(ge=0, le=8)]
@@ -176,9 +176,9 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
     def read(cls, path: str | Path, **settings: int) -> "OwnFacts":
         """From a file with the columns subject, relation, answer; BadTable tells all that is wrong with it, by line."""
         try:
-            return cls(facts=read_facts(Path(path), MOST_TABLE), **settings)
-        except ValidationError as error:
-            raise EngramError(f"{path}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+            return build(cls, {"facts": read_facts(Path(path), MOST_TABLE), **settings})
+        except BadValue as error:
+            raise EngramError(f"{path}: {error}") from None
 
     @model_validator(mode="after")
     def _make_sense(self) -> "OwnFacts":

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,12 +36,17 @@ def told(mistakes: Sequence[str]) -> list[str]:
 
 
 def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
-    """The facts of a file of at most so many bytes; BadTable if there is any mistake in it."""
+    """The facts of a file of at most so many bytes; BadTable if there is any mistake in it.
+
+    A warning says which column was taken for which, where the first line does not.
+    """
     table = _read(path, most, COLUMNS)
     senseless = mistakes_in(table.facts, lambda i: f"line {table.lines[i]}")
     by_line = sorted([*table.mistakes, *((table.lines[i], why) for i, why in senseless)], key=lambda found: found[0])
     if mistakes := [why for _, why in by_line] or too_few(table.facts):
-        raise BadTable(path, mistakes)
+        raise BadTable(path, [*([table.guess] if table.guess else []), *mistakes])
+    if table.guess:
+        warnings.warn(f"{path}: {table.guess}", stacklevel=3)
     return table.facts
 
 
@@ -73,22 +79,27 @@ def _read(path: Path, most: int, needed: Columns, also: Columns = ()) -> "Table"
 
 @dataclass(frozen=True)
 class Table:
-    """The facts that could be read, the line on which each begins, and what is wrong with other lines."""
+    """The facts that could be read, the line on which each begins, what is wrong with other lines, and what was guessed
+    of the first."""
 
     facts: tuple[Any, ...] = ()
     lines: tuple[int, ...] = ()
     mistakes: tuple[tuple[int, str], ...] = ()
+    guess: str = ""
 
 
 def _parsed(text: str, needed: Columns, also: Columns = ()) -> Table:
-    """The separator is the one with which the first line has most of the columns."""
-    heads = {separator: next(_rows(text, separator), (0, []))[1] for separator in SEPARATORS}
-    separator = max(heads, key=lambda one: len(set(_names(heads[one])) & set(needed)))
-    names, wrong = _names(heads[separator]), _wrong_head(heads[separator], needed)
-    if wrong:
+    """The separator is the one with which the first line has most of the columns, or as many of any name."""
+    tables = {separator: list(_rows(text, separator)) for separator in SEPARATORS}
+    heads = {separator: rows[0][1] if rows else [] for separator, rows in tables.items()}
+    known = {separator: len(set(_names(head)) & set(needed)) for separator, head in heads.items()}
+    separator = max(heads, key=lambda one: (known[one], len(_filled(heads[one])) == len(needed)))
+    rows, wrong = tables[separator], _wrong_head(heads[separator], needed)
+    guess = _guessed(rows, needed) if wrong else Guess(_names(heads[separator]), rows[1:])
+    if guess is None:
         return Table(mistakes=tuple((1, why) for why in wrong))
-    facts, lines, mistakes = [], [], []
-    for line, cells in list(_rows(text, separator))[1:]:
+    names, facts, lines, mistakes = guess.names, [], [], []
+    for line, cells in guess.rows:
         why = _wrong_cells(cells, names, separator, needed)
         if why:
             mistakes.append((line, f"line {line} ({_shown(cells)}): {why}"))
@@ -98,7 +109,39 @@ def _parsed(text: str, needed: Columns, also: Columns = ()) -> Table:
             lines.append(line)
     if not facts and not mistakes:
         mistakes.append((1, "has nothing below its first line"))
-    return Table(tuple(facts), tuple(lines), tuple(mistakes))
+    return Table(tuple(facts), tuple(lines), tuple(mistakes), guess.words)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """How the columns are called, the rows with facts, and what to tell of it."""
+
+    names: Cells
+    rows: Sequence[tuple[int, Cells]]
+    words: str = ""
+
+
+def _guessed(rows: Sequence[tuple[int, Cells]], needed: Columns) -> Guess | None:
+    """As many columns of other names: known ones stay, the rest comes in order; None where this says nothing.
+
+    Only facts are guessed. A first line without a known name is one if its second word comes again below: relations do,
+    headers do not.
+    """
+    head = _filled(rows[0][1]) if rows else []
+    known = [name for name in _names(head) if name in needed]
+    if needed != COLUMNS or len(head) != len(needed) or len(set(known)) < len(known):
+        return None
+    left = iter(column for column in needed if column not in known)
+    names = [name if name in known else next(left) for name in _names(head)]
+    order, first = ", ".join(names), _shown(head)
+    if not known and any(cells[1:2] == head[1:2] for _, cells in rows[1:]):
+        return Guess(names, rows, f"it has no header; its first line ({first}) is a fact, and its columns are {order}")
+    return Guess(names, rows[1:], f"its columns ({first}) are read as {order}")
+
+
+def _filled(cells: Cells) -> Cells:
+    """Without the empty ones that spreadsheets leave at the end."""
+    return cells if not cells or cells[-1] else _filled(cells[:-1])
 
 
 def _rows(text: str, separator: str) -> Iterator[tuple[int, Cells]]:
@@ -123,7 +166,9 @@ def _wrong_head(head: Cells, needed: Columns) -> list[str]:
     hints = {column: did_you_mean(column, others).strip() for column in needed}
     missing = [f"{name} ({hints[name]})" if hints[name] else name for name in needed if not found[name]]
     twice = [f"two columns are called {name}{has}" for name in needed if found[name] > 1]
-    return [f"no column {', '.join(missing)}{has}", *twice] if missing else twice
+    order = ", or give exactly three columns in this order" if needed == COLUMNS else ""
+    wanted = f"; name them {', '.join(needed)}, in any order{order}"
+    return [f"no column {', '.join(missing)}{has}{wanted}", *twice] if missing else twice
 
 
 def _wrong_cells(cells: Cells, names: Cells, separator: str, needed: Columns) -> str | None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from pydantic import ValidationError
 from scipy.special import ndtr, zeta
 
 from engram.errors import EngramError
@@ -26,7 +25,7 @@ from engram.memory.check import check_finite, check_whole_number, is_real, is_wh
 from engram.tasks.zipf import Zipf
 from engram.theory.bounds import Law
 from engram.theory.prediction import unseen
-from engram.values import generator
+from engram.values import build, generator
 
 Scheme = Float[np.ndarray, " N"]  # q, over tokens
 Counts = Int[np.ndarray, " N"]
@@ -37,10 +36,7 @@ def heavy_tail(N: int, M: int, alpha: float) -> Zipf:
     check_whole_number("N", N, 1)
     check_whole_number("M", M, 1)
     check_finite("alpha", alpha, above=0)
-    try:
-        return Zipf(N=N, M=M, alpha=float(alpha))
-    except ValidationError as error:
-        raise EngramError(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None
+    return build(Zipf, {"N": N, "M": M, "alpha": float(alpha)})
 
 
 def count(tokens: Int[np.ndarray, " n"], N: int) -> Counts:

@@ -1,11 +1,11 @@
 """Experiments of "Birth of a Transformer: A Memory Viewpoint" (Bietti et al., NeurIPS 2023)."""
 
 from collections.abc import Sequence
-from math import inf, log, nan
+from math import inf, isnan, log, nan
 from typing import Any, Literal
 
 from engram.claims import Measure, Measures, Records, Scale
-from engram.claims.readings import birth_step, counted, one_step
+from engram.claims.readings import birth_step, counted, one_step, unborn
 from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
 from engram.models.memories import EARLY
@@ -44,7 +44,8 @@ def born_after_output(records: Records, never: float = nan) -> Measures:
     outputs = [birth_step(record, "recall.W_O2", never=never) for record in records]
     for name, column in {"W_K2": "recall.W_K2", "W_K1 (t<64)": "recall.W_K1.t<64"}.items():
         keys = [birth_step(record, column) for record in records]
-        yield log_ratio(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", keys, outputs)
+        ratio = log_ratio(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", keys, outputs)
+        yield ratio if isnan(never) else ratio.bounded("≤", unborn(records, "recall.W_O2"))
 
 
 def in_context(sizes: Sequence[int], seed: int, lr: float, steps: int, **plan: Any) -> Train:

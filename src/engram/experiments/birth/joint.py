@@ -9,7 +9,7 @@ accuracies are not the paper's: they were set beforehand from a prototype.
 """
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds
-from engram.claims.readings import birth_step, late_mean, mean_difference
+from engram.claims.readings import birth_step, late_mean, mean_difference, unborn
 from engram.experiments.birth import born_after_output, in_context, log_ratio, recalled
 
 TIMES = "quick 30 s a seed, paper 2 min a seed on 2 cores (without a C++ compiler 2 and 10 min)"
@@ -60,7 +60,8 @@ def _first_layer_last(records: Records, steps: int) -> Measures:
     second = [birth_step(record, "recall.W_K2") for record in records]
     for where, column in {"all positions": "recall.W_K1", "t<64": "recall.W_K1.t<64"}.items():
         first = [birth_step(record, column, never=steps) for record in records]
-        yield log_ratio(f"log of birth step of W_K1 ({where}) over that of W_K2 (recall > 0.5)", first, second)
+        name = f"log of birth step of W_K1 ({where}) over that of W_K2 (recall > 0.5)"
+        yield log_ratio(name, first, second).bounded("≥", unborn(records, column))
 
 
 def _learns(records: Records, step: int, least: float) -> Measure:

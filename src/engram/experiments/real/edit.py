@@ -24,8 +24,8 @@ CLAIMS = {
 WHY = {
     "real.edit": (
         "Neighbours are moved: 66 % stay. Relations with few answers lose most: of currencies 25 % stay, of continents "
-        "50 %, of languages 73 %, of capitals, where each country has its own, 91 %. The study in which 90 % stayed had "
-        "five facts and the smallest step that flips; a fixed step of 0.2 ‖x‖ is two to five times as long."
+        "50 %, of languages 73 %, of capitals, where each country has its own, 91 %. The study in which 90 % stayed "
+        "had five facts and the smallest step that flips; a fixed step of 0.2 ‖x‖ is two to five times as long."
     ),
 }
 PROSE = "bcdd7e2eae81b6159030c38f6238edf5a924b34a90ce9ae4a81f3a246673f8ea"  # SHA-256 of engram.tasks.prose

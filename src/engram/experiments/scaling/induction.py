@@ -7,7 +7,7 @@ by SGD without momentum at rates from 20 to 200, for 50 steps: a linear memory o
 """
 
 from engram.claims import Figure, Labelled, Measures, Runs, Scale, Seeds
-from engram.claims.readings import birth_step, value_at
+from engram.claims.readings import birth_step, unborn, value_at
 from engram.experiments.birth import log_ratio, recalled
 from engram.learning import SGD, Plan
 from engram.models import Simplified
@@ -44,7 +44,8 @@ def claims(runs: Runs) -> Measures:
     slow, fast = (
         [birth_step(record, RECALL, never=last + 1) for record in runs[rate]] for rate in (RATES[0], RATES[-1])
     )
-    yield log_ratio("log of the step at which half is recalled, η=20 over η=200", slow, fast)
+    ratio = log_ratio("log of the step at which half is recalled, η=20 over η=200", slow, fast)
+    yield ratio.bounded("≥", unborn(runs[RATES[0]], RECALL)).bounded("≤", unborn(runs[RATES[-1]], RECALL))
 
 
 def figure(runs: Runs) -> Figure:

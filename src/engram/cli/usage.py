@@ -1,0 +1,73 @@
+"""What is said where words of a command are missing, or left over."""
+
+from collections.abc import Iterator
+from inspect import Parameter, signature
+
+from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
+
+EXAMPLES = {
+    "show": "birth.joint",
+    "run": "birth.joint",
+    "fields": "birth.joint",
+    "sweep": "birth.joint --set model.d=16,32",
+    "runs diff": "last 3f2a",
+    "runs import": "their-runs",
+    "runs note": "last what I saw",
+    "runs tag": "last good",
+    "fact learn": "countries.csv",
+    "fact see": "last France capital",
+    "fact edit": "last France capital Rome",
+}
+
+
+def in_words(error: CycloptsError, app: App) -> str:
+    """A mistake in one line; cyclopts calls everything that is missing an option, also what has no name."""
+    if isinstance(error, MissingArgumentError) and error.keyword is None and error.argument and error.target:
+        return _missing(error, app)
+    if isinstance(error, UnusedCliTokensError) and error.target and error.unused_tokens:
+        wanted = " ".join(_asked_for(error)) or "options"
+        return f"engram {_command(error)} takes only {wanted}; left over: {' '.join(map(repr, error.unused_tokens))}"
+    return " ".join(str(error).split())
+
+
+def _missing(error: CycloptsError, app: App) -> str:
+    assert error.argument
+    command, names, first = _command(error), _asked_for(error), error.argument.field_info.name
+    needed = " ".join(names[names.index(first.upper()) :])
+    example = f"engram {command} {EXAMPLES.get(command, 'last')}"
+    about = f"{_about(command, first, app)}; for example: {example}{_namesake(command, app)}"
+    return f"engram {command} needs {needed}: {about}"
+
+
+def _about(command: str, name: str, app: App) -> str:
+    """As the help says it."""
+    for word in command.split():
+        app = app[word]
+    found = app.assemble_argument_collection(parse_docstring=True)
+    about = next(one.parameter.help or "" for one in found if one.field_info.name == name)
+    return (about[:1].lower() + about[1:]).strip().rstrip(".")
+
+
+def _command(error: CycloptsError) -> str:
+    return " ".join(error.command_chain or ())
+
+
+def _asked_for(error: CycloptsError) -> list[str]:
+    """What stands behind a command without a name of its own, as its usage shows it."""
+    assert error.target
+    asked = signature(error.target).parameters.values()
+    return [one.name.upper() for one in asked if one.kind is not Parameter.KEYWORD_ONLY]
+
+
+def _namesake(command: str, app: App) -> str:
+    """Where the last word is also that of another command: engram show, engram runs show."""
+    last = command.split()[-1]
+    others = [other for other in _commands(app) if other.split()[-1] == last and other != command]
+    return f" (did you mean engram {' or engram '.join(others)}?)" if others else ""
+
+
+def _commands(of: App, way: tuple[str, ...] = ()) -> Iterator[str]:
+    for name in of:
+        if not name.startswith("-"):
+            here = (*way, name)
+            yield from _commands(of[name], here) if of[name].default_command is None else [" ".join(here)]

@@ -1,0 +1,53 @@
+"""A word that is missing is called by its place and not as an option, with an example that works."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engram.claims.seeds import read_seeds, seeds_in_words
+from engram.cli.main import app
+from engram.cli.usage import EXAMPLES
+from engram.errors import EngramError
+
+Said = Callable[..., tuple[int, str, str]]
+MISSING = {
+    "show": "engram show needs NAME: an experiment, one of its claims, or your own file (./file.py) after it was run; "
+    "for example: engram show birth.joint (did you mean engram runs show?)",
+    "run": "engram run needs NAME: as `engram list` shows it",
+    "runs show": "engram runs show needs RUN: a run: its name",
+    "runs diff": "engram runs diff needs A B: a run",
+    "runs diff last": "engram runs diff needs B: a run",
+    "fact see last": "engram fact see needs SUBJECT RELATION: the subject of the fact",
+    "truncate": "engram truncate needs RUN: a run",
+}
+
+
+@pytest.mark.parametrize(("words", "says"), MISSING.items(), ids=MISSING)
+def test_what_is_missing_is_named(words: str, says: str, home: Path, said: Said) -> None:
+    code, _, err = said(*words.split())
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f"engram: {says}")
+    assert "; for example: engram " in err
+    assert "--name" not in err
+
+
+def test_what_is_left_over_is_named(home: Path, said: Said) -> None:
+    assert said("show", "birth.joint", "extra")[2] == "engram: engram show takes only NAME; left over: 'extra'\n"
+    assert said("doctor", "now")[2] == "engram: engram doctor takes only options; left over: 'now'\n"
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_examples_are_commands(command: str) -> None:
+    """Their words are parsed; what they name need not be there."""
+    app.parse_args([*command.split(), *EXAMPLES[command].split()], exit_on_error=False, print_error=False)
+
+
+def test_a_number_that_looks_like_a_seed_is_no_number_of_seeds(home: Path, said: Said) -> None:
+    code, _, err = said("run", "memory.margin", "--scale", "smoke", "--seeds", "10000")
+    assert code == 2
+    assert "did you mean --seeds 10000-10000, a single seed? 10,000 seeds are --seeds 0-9999" in err
+    assert len(read_seeds("999")) == 999
+    assert seeds_in_words(range(10_000)) == "0-9999"
+    with pytest.raises(EngramError, match="0-1999"):
+        read_seeds("2000")

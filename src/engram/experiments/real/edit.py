@@ -23,9 +23,10 @@ CLAIMS = {
 }
 WHY = {
     "real.edit": (
-        "Neighbours are moved: 66 % stay. Relations with few answers lose most: of currencies 25 % stay, of continents "
-        "50 %, of languages 73 %, of capitals, where each country has its own, 91 %. The study in which 90 % stayed "
-        "had five facts and the smallest step that flips; a fixed step of 0.2 ‖x‖ is two to five times as long."
+        "Keys at the last token of a template are alike, so that an edit writes over countries that have its old "
+        "answer: in a look at 40 facts 1 % of these neighbours stay, and 81 % of the others. Relations with few answers "
+        "lose most: 25 % stay of currencies, 50 % of continents, 73 % of languages, 91 % of capitals. The study in "
+        "which 90 % stayed had five facts and the smallest step that flips."
     ),
 }
 PROSE = "bcdd7e2eae81b6159030c38f6238edf5a924b34a90ce9ae4a81f3a246673f8ea"  # SHA-256 of engram.tasks.prose

@@ -24,7 +24,7 @@ CLAIMS = {
 WHY = {
     "real.edit": (
         "Keys at the last token of a template are alike, so that an edit writes over countries that have its old "
-        "answer: in a look at 40 facts 1 % of these neighbours stay, and 81 % of the others. Relations with few answers "
+        "answer: in a look at 40 facts 1 % of these neighbours stay, 81 % of the others. Relations with few answers "
         "lose most: 25 % stay of currencies, 50 % of continents, 73 % of languages, 91 % of capitals. The study in "
         "which 90 % stayed had five facts and the smallest step that flips."
     ),

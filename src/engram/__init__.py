@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engram.adapters import read_network
+    from engram.adapters import read_model, read_network
     from engram.api import load, run
     from engram.calculator.predict import predict
     from engram.claims import Claim, Measure
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engram.models import Layer, Model, Network, Simplified, Trace, Transformer, network_of
     from engram.probes.causal import patch
     from engram.probes.probe import Look, Probe
+    from engram.probing import probe
     from engram.records import Record
     from engram.shown import figure
     from engram.specs import Check, Search, Train
@@ -42,7 +43,7 @@ for _name, _value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "500"))
 __version__ = "0.2.0"
 _HOME = {
     "engram.api": ("run", "load"),
-    "engram.adapters": ("read_network",),
+    "engram.adapters": ("read_model", "read_network"),
     "engram.calculator.predict": ("predict",),
     "engram.learning": ("SGD", "Adam", "FullBatch", "Muon", "Plan", "Stage"),
     "engram.memory": ("Hopfield", "Linear"),
@@ -50,6 +51,7 @@ _HOME = {
     "engram.models": ("Layer", "Model", "Network", "Simplified", "Trace", "Transformer", "network_of"),
     "engram.probes.causal": ("patch",),
     "engram.probes.probe": ("Look", "Probe"),
+    "engram.probing": ("probe",),
     "engram.claims": ("Claim", "Measure"),
     "engram.records": ("Record",),
     "engram.shown": ("figure",),

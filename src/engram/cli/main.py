@@ -31,6 +31,7 @@ from engram.cli.output import (
     watched_as,
 )
 from engram.cli.predict import predict
+from engram.cli.probe import probe
 from engram.cli.queue import queue
 from engram.cli.register import register
 from engram.cli.sweep import sweep
@@ -50,7 +51,7 @@ app = App(
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. --json: print one JSON object (docs/json.md). "
     "--debug: show the traceback of an error. Both go with every command.",
 )
-for command in (show, fields, bench, sweep, runs, queue, predict, fact, truncate, lab, replay):
+for command in (show, fields, bench, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
     app.command(command)
 for command in (verify, ledger, findings, register, completion):
     app.command(command)

@@ -9,7 +9,7 @@ from torch import Tensor
 from engram.models.cuts import general
 from engram.models.layered import Layered
 from engram.models.network import Affine, Provenance, Reader, Sizes
-from engram.models.rotary import rotated
+from engram.models.rotary import turned_by_position
 from engram.models.trace import Model, Weights
 from engram.models.transformer import Transformer
 
@@ -49,7 +49,7 @@ class OwnNetwork(Layered):
         return self.model.units(self.weights, layer, x)
 
     def rotate(self, q: Float[Tensor, "*n T d_h"], position: Int[Tensor, " T"]) -> Float[Tensor, "*n T d_h"]:
-        return rotated(q, position) if self.model.positions == "rotary" else q
+        return turned_by_position(q, position) if self.model.positions == "rotary" else q
 
     def temperature(self, layer: int) -> float:
         return 1.0 if self.model.scale == "unit" else (self.model.d / self.heads_in(layer)) ** 0.5

@@ -26,7 +26,7 @@ from torch.nn.functional import layer_norm
 from engram.errors import EngramError
 from engram.memory.stored import Stored
 from engram.models.memories import bigram_memory, induction_memories
-from engram.models.rotary import rotated
+from engram.models.rotary import turned_by_position
 from engram.models.trace import Head, Trace, Weights, draw_weights
 from engram.tasks import Task
 from engram.values import Value
@@ -186,7 +186,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
         T, temperature = k.shape[2], 1.0 if self.scale == "unit" else sqrt(q.shape[-1])
         if self.positions == "rotary":
             place = torch.arange(T, device=q.device)
-            q, k = rotated(q, place if at is None else at[:, None]), rotated(k, place)
+            q, k = turned_by_position(q, place if at is None else at[:, None]), turned_by_position(k, place)
         future = torch.full((T, T), -torch.inf, dtype=q.dtype, device=q.device).triu(1)
         return q @ k.mT / temperature + (future if at is None else future[at][:, None])
 

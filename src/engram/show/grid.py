@@ -1,6 +1,7 @@
 """The grid of optimisers as small multiples: error against width, a panel for each model, optimiser and layer norm."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -43,7 +44,8 @@ def _draw(ax: Axes, cells: Found, widths: Sequence[int], rate: float, i: int) ->
     colour, label, shown = f"C{i}", f"γ = {rate:g}", [d for d in widths if (d, rate) in cells]
     ours = [(d, max(error, LEAST)) for d in shown for error in cells[d, rate][0]]
     published = [(d, max(cells[d, rate][1], LEAST)) for d in shown if not np.isnan(cells[d, rate][1])]
-    small, rings = {"ms": 2.5, "alpha": 0.25}, {"mfc": "none", "mec": colour, "ms": 9, "mew": 1.1, "zorder": 4}
+    small: dict[str, Any] = {"ms": 2.5, "alpha": 0.25}
+    rings: dict[str, Any] = {"mfc": "none", "mec": colour, "ms": 9, "mew": 1.1, "zorder": 4}
     for points, mark, words, look in ((ours, MARKS[i], "seeds", small), (published, "o", "published", rings)):
         if points:
             ax.plot(*zip(*points, strict=True), mark, color=colour, label=quiet(f"{label}, {words}"), **look)

@@ -132,7 +132,8 @@ def _places(ax: Axes, rows: Sequence[Row], across: str) -> Place:
         ratio = min(b / a for a, b in pairwise(sizes))
         return lambda row, aside: row["settings"][across] * ratio**aside
     if sizes:
-        ax.set_xticks(*((sizes, [f"{size:g}" for size in sizes]) if len(sizes) < 8 else (sizes[::2],)))
+        shown = sizes if len(sizes) < 8 else sizes[::2]
+        ax.set_xticks(shown, [f"{size:g}" for size in shown])
         gap = min((b - a for a, b in pairwise(sizes)), default=1.0)
         return lambda row, aside: row["settings"][across] + gap * aside
     names = list(dict.fromkeys(_value(row, across) for row in rows))
@@ -165,4 +166,5 @@ def _draw_line(
     ax.plot([x for x, _ in measured], [found["mean"] for _, found in measured], ms=5, lw=1.5, label=label, **look)
     known = [(x, (found["low"], found["high"])) for x, found in measured if found["low"] is not None]
     if known:
-        bars(ax, *zip(*known, strict=True), colour, within=SHARE if share else ANY)
+        places, ends = zip(*known, strict=True)
+        bars(ax, places, ends, colour, within=SHARE if share else ANY)

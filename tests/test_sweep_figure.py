@@ -30,7 +30,7 @@ def drawn(zipped: Any = False, **fields: list[Any]) -> Figure:
     [{"K": [1, 2, 3]}, {"K": [1, 2, 3], "d": [16, 32, 64]}, {"K": [1, 2, 3], "d": [16, 32, 64], "how": ["a", "b"]}],
 )
 def test_figures_of_one_two_and_three_fields_can_be_read(fields: dict[str, list[Any]]) -> None:
-    figure = drawn(**fields)
+    figure = drawn(False, **fields)
     assert faults(figure) == []
     assert len(figure.axes) == 2 * len(fields.get("how", ["a"]))
     if len(fields) > 1:

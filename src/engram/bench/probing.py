@@ -145,7 +145,7 @@ def theirs() -> Work:
 
 @torch.no_grad()
 def plainly(
-    tokens: torch.Tensor, n: int, start: int
+    model: Any, tokens: torch.Tensor, n: int, start: int
 ) -> tuple[dict[tuple[int, int], tuple[float, float]], float, float]:
     """Everything from one call that returns logits and all attentions."""
     out = model(input_ids=tokens, output_attentions=True, use_cache=False)

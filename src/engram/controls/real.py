@@ -1,37 +1,6 @@
-"""Controls of the experiments on real models."""
+"""Controls of the experiments on real language."""
 
-from typing import Any
+from engram.claims.controls import Controls
+from engram.controls import real_birth, real_export, real_facts, real_heads
 
-from engram.claims.controls import Control, Controls
-from engram.claims.planting import anew, changed
-from engram.controls import real_birth, real_heads
-from engram.models import Weights
-
-EXPORT = "engram.adapters.export"
-SMALL = {"d": 16, "T": 12, "H": 2}  # sizes at which a model takes milliseconds
-
-
-def _with(name: str, by: float) -> Any:
-    """Tensors of these names are written a little larger."""
-
-    def wrong(right: Any) -> Any:
-        def tensors(*given: Any) -> Weights:
-            return {n: by * W if n.endswith(name) else W for n, W in right(*given).items()}
-
-        return tensors
-
-    return wrong
-
-
-def _larger(what: str, name: str, by: float = 1.01) -> Control:
-    return Control(what, changed(anew(draws=1, **SMALL)), {f"{EXPORT}._tensors": _with(name, by)})
-
-
-CONTROLS: Controls = real_birth.CONTROLS | {
-    "real.same-probe": (
-        _larger("queries, keys and values are written 1 % too large", "attn.c_attn.weight"),
-        _larger("W_O is written 1 % too large", "attn.c_proj.weight"),
-        _larger("positions are written 1 % too large", "wpe.weight"),
-    ),
-    **real_heads.CONTROLS,
-}
+CONTROLS: Controls = {**real_birth.CONTROLS, **real_heads.CONTROLS, **real_facts.CONTROLS, **real_export.CONTROLS}

@@ -84,13 +84,13 @@ def _beside(panels: list[Axes], width: float) -> int:
 
 def _arrange(figure: Figure, panels: list[Axes], most: int) -> int:
     """So many panels beside each other; columns that do not fit stand below the others. The number of columns."""
-    specs = [spec for spec in (ax.get_subplotspec() for ax in panels) if spec]
-    old = specs[0].get_gridspec() if specs else None
+    specs = [ax.get_subplotspec() for ax in panels]
+    old = specs[0].get_gridspec() if specs and specs[0] else None
     if old is None or old.ncols <= most:
         return old.ncols if old else 1
-    single = all(len(spec.rowspan) == len(spec.colspan) == 1 for spec in specs)
+    single = all(len(spec.rowspan) == len(spec.colspan) == 1 for spec in specs if spec)
     rows, columns = (old.nrows, old.ncols) if single else (1, len(panels))
-    places = [(s.rowspan.start, s.colspan.start) for s in specs] if single else [(0, i) for i in range(columns)]
+    places = [(s.rowspan.start, s.colspan.start) for s in specs if s] if single else [(0, i) for i in range(columns)]
     grid = figure.add_gridspec(rows * ceil(columns / most), most)
     first = {row: ax for ax, (row, column) in zip(panels, places, strict=True) if column == 0}
     for ax, (row, column) in zip(panels, places, strict=True):
@@ -161,8 +161,7 @@ def _legend_below(ax: Axes, room: float) -> int:
     at = ax.transAxes + ScaledTranslation(0, -under, figure.dpi_scale_trans)
     look = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": at, "borderaxespad": 0.2}
     ncols = _columns(labels, room)
-    handles = [handle for handle in legend.legend_handles if handle]
-    ax.legend(handles, labels, ncols=ncols, **_look(legend), **look)
+    ax.legend([handle for handle in legend.legend_handles if handle], labels, ncols=ncols, **_look(legend), **look)
     return _lines(labels, ncols)
 
 

@@ -166,5 +166,4 @@ def _draw_line(
     ax.plot([x for x, _ in measured], [found["mean"] for _, found in measured], ms=5, lw=1.5, label=label, **look)
     known = [(x, (found["low"], found["high"])) for x, found in measured if found["low"] is not None]
     if known:
-        places, ends = zip(*known, strict=True)
-        bars(ax, places, ends, colour, within=SHARE if share else ANY)
+        bars(ax, [x for x, _ in known], [ends for _, ends in known], colour, within=SHARE if share else ANY)

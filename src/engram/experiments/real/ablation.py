@@ -9,7 +9,7 @@ the same layers, and the previous-token head L17H1 alone.
 
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 from engram.laws.real_heads import RANDOM, TOP, WHOLE, WRITER
 
@@ -33,7 +33,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {"ablation": checks("real.ablated_heads", seeds, SEQUENCES[scale], model=SMOLLM2, **sizes)}
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     records = runs["ablation"]
     yield Measure.over_seeds("share of the gain left without the top 8 heads", values(records, TOP), high=0.35)
     yield Measure.over_seeds("share of the gain left without 8 random heads", values(records, RANDOM), low=0.85)

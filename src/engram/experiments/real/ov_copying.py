@@ -10,7 +10,7 @@ heads, which write for later layers and not for the output.
 
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
 TIMES = "quick 20 s a seed on 2 cores; there is one model of this size"
@@ -33,7 +33,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {"copying": checks("real.copying_recall", seeds, TOKENS[scale], model=SMOLLM2, heads=heads)}
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     records, step = runs["copying"], 1 / TOKENS[runs.scale]
     for name in TOP:
         raw = values(records, name, "raw")

@@ -8,7 +8,7 @@ each of 1024 random tokens (engram.probes.composition): how many tokens find the
 
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
 TIMES = "quick 25 s a seed on 2 cores; there is one model of this size"
@@ -34,7 +34,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     }
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     records, step = runs["effective"], 1 / TOKENS[runs.scale]
     for name in READERS:
         through = [recalls(record.rows, name)[WRITER] for record in records]

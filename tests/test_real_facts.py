@@ -1,19 +1,24 @@
 """A real model asked about countries: what its laws count is right where it can be counted by hand."""
 
 import csv
+from pathlib import Path
 
 import pytest
 import torch
 
-from engram.claims import Runs
+from engram.claims import Runs, checks
+from engram.claims.planting import with_rows
 from engram.errors import EngramError
 from engram.experiments.real import edit, global_vs_context
 from engram.laws import real_facts
 from engram.laws.real_facts import stand_in, stand_in_dropped, stand_in_edits
 from engram.probes.causal import without_part
 from engram.probes.words import Speaker
+from engram.records import Record
+from engram.records.files import Row
+from engram.runner.execute import execute
 from engram.tasks.countries import DATA, NEW_TEMPLATES, RELATIONS, cities, sentences, templates
-from engram.tasks.prose import digest, installed_prose
+from engram.tasks.prose import _paragraphs
 from engram.values import generator
 
 
@@ -28,8 +33,12 @@ def test_the_tables_are_what_they_say() -> None:
         assert all(all(row.values()) for row in csv.DictReader(file))
 
 
-def test_the_prose_is_the_registered_one() -> None:
-    assert digest(installed_prose()) == edit.PROSE
+def test_prose_is_paragraphs_without_code(tmp_path: Path) -> None:
+    long, code = " ".join(["word"] * 40), " ".join(["x = 1"] * 40)
+    (tmp_path / "own.py").write_text(
+        f'"""{long}\n\n{code}\n\nshort\n\n{long} more"""\ndef f():\n    """{long} again"""\n'
+    )
+    assert list(_paragraphs(tmp_path / "own.py")) == [long, f"{long} more", f"{long} again"]
 
 
 def test_what_a_dropped_part_changes_is_what_the_stream_says() -> None:
@@ -84,27 +93,25 @@ def test_another_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     real_facts.asked.cache_clear()
 
 
-def test_facts_of_all_seeds_count_once() -> None:
-    class Record:
-        def __init__(self, rows: list[dict[str, int]]):
-            self.rows = rows
-
-    rows = [{"fact": i, "flips": i % 2, "mates": i, "mates_kept": 1} for i in range(3)]
-    records = [Record(rows), Record(rows)]
-    assert list(edit.by_fact(records, "flips")) == [(0, 2), (2, 2), (0, 2)]  # type: ignore[arg-type]
-    assert list(edit.by_fact(records, "other facts of the subject kept")) == [(2, 2), (2, 4)]  # type: ignore[arg-type]
-    assert edit.share(records, "flips").n == 3  # type: ignore[arg-type]
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    return execute(checks("real.stand_in_dropped", [0], first=1, last=1)[0], tmp_path)
 
 
-def test_the_third_largest_of_four_templates_counts() -> None:
-    class Record:
-        def __init__(self) -> None:
-            changes = {0: (0, 0, 0, 0), 27: (0, 0, 0, 0), 28: (0, 0, 0, 0), 29: (5, 2, 0, 3), 30: (-4, -4, -4, -4)}
-            self.rows = [
-                {"template": t + 1, "layer": layer, "lead": by[t], "share": 0.5}
-                for t in range(4)
-                for layer, by in changes.items()
-            ]
+def test_facts_of_all_seeds_count_once(record: Record) -> None:
+    rows: list[Row] = [{"fact": i, "flips": i % 2, "mates": i, "mates_kept": 1} for i in range(3)]
+    records = [with_rows(record, rows)] * 2
+    assert list(edit.by_fact(records, "flips")) == [(0, 2), (2, 2), (0, 2)]
+    assert list(edit.by_fact(records, "other facts of the subject kept")) == [(2, 2), (2, 4)]
+    assert edit.share(records, "flips").n == 3
 
-    ((_, measures),) = global_vs_context.claims(Runs({"dropped": [Record(), Record()]}, "quick"))  # type: ignore[dict-item]
+
+def test_the_third_largest_of_four_templates_counts(record: Record) -> None:
+    changes = {0: (0, 0, 0, 0), 27: (0, 0, 0, 0), 28: (0, 0, 0, 0), 29: (5, 2, 0, 3), 30: (-4, -4, -4, -4)}
+    rows: list[Row] = [
+        {"template": t + 1, "layer": layer, "lead": float(by[t]), "share": 0.5}
+        for t in range(4)
+        for layer, by in changes.items()
+    ]
+    ((_, measures),) = global_vs_context.claims(Runs({"dropped": [with_rows(record, rows)] * 2}, "quick"))
     assert [one.measured for one in measures] == [2, -4, 0, 0, 0]

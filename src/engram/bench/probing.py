@@ -118,7 +118,8 @@ def model() -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM  # type: ignore[import-not-found]
 
     torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**CONFIG, attn_implementation="eager", bos_token_id=0, eos_token_id=0)).eval()
+    options = CONFIG | {"attn_implementation": "eager", "bos_token_id": 0, "eos_token_id": 0}
+    return LlamaForCausalLM(LlamaConfig(**options)).eval()
 
 
 @cache

@@ -21,6 +21,14 @@ CLAIMS = {
     "real.edit": "One outer product of fixed size in layer 29 of SmolLM2-135M-Instruct rewrites a fact that it knows; "
     "neighbours and other facts of the subject stay, which a value optimised at the subject in layer 4 destroys.",
 }
+WHY = {
+    "real.edit": (
+        "Keys at the last token of a template are alike, so that an edit writes over countries that have its old "
+        "answer: in a look at 40 facts 1 % of these neighbours stay, 81 % of the others. Relations with few answers "
+        "lose most: 25 % stay of currencies, 50 % of continents, 73 % of languages, 91 % of capitals. The study in "
+        "which 90 % stayed had five facts and the smallest step that flips."
+    ),
+}
 PROSE = "bcdd7e2eae81b6159030c38f6238edf5a924b34a90ce9ae4a81f3a246673f8ea"  # SHA-256 of engram.tasks.prose
 WRITE: dict[str, Any] = {"layer": 29, "size": 0.2, "how": "write", "facts": 0}
 ROME: dict[str, Any] = {"layer": 4, "size": 0.0, "how": "rome", "facts": 12}

@@ -13,6 +13,8 @@ if "ENGRAM_TESTS" not in os.environ:  # the first process: the others, which run
     os.environ["ENGRAM_TESTS"] = SHARED.name
     if (cache() / "kernel").is_dir():  # compiled once
         shutil.copytree(cache() / "kernel", Path(SHARED.name) / "engram" / "kernel")
+    if (cache() / "models").is_dir():  # downloaded once
+        shutil.copytree(cache() / "models", Path(SHARED.name) / "engram" / "models", copy_function=os.symlink)
 for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):  # what tests trust and remember is forgotten with them
     os.environ[name] = os.environ["ENGRAM_TESTS"]
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # tests run side by side: threads that wait must not spin
@@ -24,8 +26,11 @@ typecheck.check_package("engram")
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from filelock import FileLock  # noqa: E402
 from playwright.sync_api import Browser, sync_playwright  # noqa: E402
 
+from engram.adapters import Pretrained, read_model  # noqa: E402
+from engram.adapters.known import to_download  # noqa: E402
 from engram.cli.main import main  # noqa: E402
 from engram.learning import SGD, Plan  # noqa: E402
 from engram.models import Simplified  # noqa: E402
@@ -64,6 +69,15 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=found, args=quiet)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Pretrained:
+    """A real language model; in CI it is downloaded, once for all processes."""
+    with FileLock(Path(os.environ["ENGRAM_TESTS"]) / "smollm2.lock"):
+        if to_download("smollm2") and not os.environ.get("CI"):
+            pytest.skip("smollm2 is not on this computer (94 MB)")
+        return read_model("smollm2", consent=True)
 
 
 @pytest.fixture

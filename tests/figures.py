@@ -1,15 +1,20 @@
 """What a reader must find in every figure; `faults` names what is missing."""
 
+import csv
 import re
 from collections.abc import Iterator
+from io import StringIO
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from matplotlib.transforms import BboxBase
 
+from engram.show.save import as_csv, drawn_data
 from engram.show.style import SMALLEST
 
 NUMBER = re.compile(r"[−\d.,·⁰¹²³⁴-⁹⁻-]+|\$.*\$")
@@ -36,6 +41,11 @@ def _of_all(figure: Figure) -> Iterator[str]:
     small = {text.get_text() for text in shown_texts(figure) if float(text.get_fontsize()) < SMALLEST}
     if small:
         yield f"letters below {SMALLEST} points: {sorted(small)[:5]}"
+    table = csv.DictReader(StringIO(as_csv(drawn_data(figure))))
+    labels = {row["label"] for row in table if row["kind"] != "image"}
+    odd = {label for label in labels if not label or label.startswith("_") or label == "not named"}
+    if odd:
+        yield f"series have no readable name in its numbers: {sorted(odd)[:3]}"
 
 
 def shown_texts(figure: Figure) -> list[Text]:
@@ -86,3 +96,38 @@ def _unnamed(ax: Axes) -> Iterator[str]:
         levels = [line for line in ax.lines if _level(line) and line.get_linestyle() == style]
         if levels and style not in named and not ax.texts and word not in said:
             yield f"a {word} level is not named"
+
+
+def covered(figure: Figure) -> list[str]:
+    """Panels whose legend lies on a line or a mark."""
+    FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
+    with_legend = [ax for ax in figure.axes if ax.get_legend()]
+    return [name_of(ax) for ax in with_legend if any(_lies_on(line, ax) for line in ax.lines if not _level(line))]
+
+
+def _lies_on(line: Line2D, ax: Axes) -> bool:
+    legend, points = ax.get_legend(), line.get_transform().transform(line.get_xydata())  # type: ignore[arg-type]
+    assert legend is not None
+    if line.get_linestyle() not in ("None", ""):
+        ways = np.linspace(0, 1, 40)[:, None, None]
+        points = np.concatenate([points, (points[:-1] * (1 - ways) + points[1:] * ways).reshape(-1, 2)])
+    boxes = [part.get_window_extent() for part in (*legend.get_texts(), *legend.legend_handles) if part]
+    points = points[_within(ax.bbox, points)]
+    return any(_within(box, points).any() for box in boxes)
+
+
+def _within(box: BboxBase, points: np.ndarray) -> np.ndarray:
+    return np.asarray(((points > box.min) & (points < box.max)).all(axis=1))
+
+
+def misfits(figure: Figure, width: float) -> list[str]:
+    """Why a figure would not fit into a column of a paper that is so wide, in inches."""
+    found = [f"a legend covers data: {name}" for name in covered(figure)]
+    if figure.get_figwidth() != width or figure.get_figheight() > 1.5 * len(figure.axes) + 8:
+        found.append(f"it is {figure.get_size_inches()} inches large")
+    found += [f"small letters: {t.get_text()}" for t in shown_texts(figure) if float(t.get_fontsize()) < SMALLEST]
+    (x0, y0, x1, y1), edge = figure.get_tightbbox().extents, 0.05
+    if min(x0, y0) < -edge or x1 > width + edge or y1 > figure.get_figheight() + edge:
+        found.append("something is cut off at its edge")
+    return found

@@ -135,7 +135,10 @@ def test_birth_at_smoke_size_tells_its_story(
     assert "in-context accuracy" in out
     for line in out.splitlines():
         if line.startswith(("figure", "report")):
-            assert Path(line.split()[-1]).exists()
+            assert Path(line.split()[1]).exists()
+        if line.startswith("figure"):
+            assert line.endswith(".png (also .pdf, .svg, .csv)")
+            assert all(Path(line.split()[1]).with_suffix(kind).exists() for kind in (".pdf", ".svg", ".csv"))
     assert "device cpu" in err
     stamp = all_records(home)[0].folder.joinpath("rows.jsonl").stat().st_mtime_ns
     assert engram(capsys, "birth")[1] == out  # the stored run, at once

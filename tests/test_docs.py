@@ -25,8 +25,9 @@ from engram.show.findings import changed_verdicts
 from engram.show.findings import markdown as findings_page
 from engram.show.ledger_markdown import markdown
 from engram.show.ledger_page import page
+from engram.show.paper import fitted
 from engram.show.save import MOST_BYTES
-from figures import faults
+from figures import covered, faults, misfits
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -145,6 +146,23 @@ def test_figures_of_committed_records_can_be_read(name: str, index: Index) -> No
     best = best_runs(find(name), index)
     assert best is not None
     assert faults(find(name).figure(best[0])) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["birth.fig8", "birth.fig9", "memory.denoising", "memory.quantised", "scaling.families"]
+)
+def test_no_legend_lies_on_curves(name: str, index: Index) -> None:
+    best = best_runs(find(name), index)
+    assert best is not None
+    assert covered(find(name).figure(best[0])) == []
+
+
+@pytest.mark.parametrize("name", ["birth.fig3", "birth.joint", "hops.depth", "memory.denoising"])
+@pytest.mark.parametrize("width", [3.25, 6.75])
+def test_figures_of_committed_records_fit_into_a_paper(name: str, width: float, index: Index) -> None:
+    best = best_runs(find(name), index)
+    assert best is not None
+    assert misfits(fitted(find(name).figure(best[0]), width), width) == []
 
 
 def test_committed_records_are_whole_and_small() -> None:

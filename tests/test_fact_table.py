@@ -110,7 +110,7 @@ capital,currency,sol
     ("text", "says"),
     [
         ("", "is empty; its first line must be: subject, relation, answer"),
-        ("subject,relation,answer\n", "has no facts below its first line"),
+        ("subject,relation,answer\n", "has nothing below its first line"),
         ("subject,relation,answer\na,r,x\nb,r,x\n", "all facts have the same answer; add one with another answer"),
         ("subject,answer\na,b\n", "no column relation; its first line has: subject, answer"),
         ("Subjekt;relation;answer;x\na;b;c;d\n", "no column subject (did you mean Subjekt?); its first line has"),

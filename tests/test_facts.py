@@ -176,7 +176,7 @@ def test_steps_of_the_kernel_are_those_of_torch() -> None:
     task, steps, batch = Facts(S=3, R=2, D=3, T=6), 5, 40
     model, w = small({"d": 8, "heads": 2, "d_h": 3, "m": 5}, task, 0, torch.float64)
     adam, leaves = Adam(lr=0.01), {name: w[name].clone() for name in model.trainable}
-    optimiser = adam.over(list(leaves.values()))
+    optimiser = adam.over(leaves)
     for step in range(steps):
         found = reference.gradients(model, w | leaves, task.sample(0, step, batch), "answer", model.trainable)
         for name, leaf in leaves.items():

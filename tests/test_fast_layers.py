@@ -34,6 +34,9 @@ def models(draw: st.DrawFn) -> Transformer:
     layers = tuple(draw(st.lists(several | one, min_size=1, max_size=3)))
     choices: dict[str, Any] = {"scale": ["standard", "unit"], "norm": ["none", "pre"], "hidden": [3, 70]}
     drawn = {name: draw(st.sampled_from(values)) for name, values in choices.items()}
+    drawn["biases"] = tuple(letter for letter in "QKVOIF" if draw(st.booleans())) if draw(st.booleans()) else ()
+    even = all(d // layer.heads % 2 == 0 for layer in layers)
+    drawn["positions"] = draw(st.sampled_from(["embedded", "rotary"])) if even else "embedded"
     return Transformer(d=d, layers=layers, **drawn)
 
 
@@ -46,7 +49,10 @@ def random_batch(seed: int, N: int, B: int, T: int, share: float) -> Batch:
 
 
 def weights(model: Transformer, N: int, T: int, seed: int, dtype: torch.dtype = torch.float64) -> Weights:
-    return {name: value.to(dtype) for name, value in model.init(N, T, seed).items()}
+    """Biases drawn, too: zero ones would hide that they are missing."""
+    draw = torch.Generator().manual_seed(seed)
+    w = {name: value.to(dtype) for name, value in model.init(N, T, seed).items()}
+    return {n: torch.randn(len(W), dtype=dtype, generator=draw) if W.ndim == 1 else W for n, W in w.items()}
 
 
 def assert_equal(model: Transformer, w: Weights, batch: Batch, loss: str, names: tuple[str, ...], to: float) -> None:

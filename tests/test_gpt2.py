@@ -212,7 +212,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no config": (missing("config.json"), "it has no config.json"),
     "no weights": (missing("model.safetensors"), "it has no model.safetensors"),
     "a pickle": (pickled, "it has no model.safetensors; its pytorch_model.bin is a pickle, which could run code"),
-    "several files": (in_parts, "weights in several files are not read yet"),
+    "several files": (in_parts, "index.json: it is not a JSON object"),
     "a pipe": (piped, r"config.json cannot be read \(it is not a plain file\)"),
     "cut off": (cut_off, "model.safetensors: it is cut off, or is no safetensors file"),
     "garbage": (written("model.safetensors", b"\x00" * 100), "it is cut off, or is no safetensors file"),
@@ -290,7 +290,7 @@ def test_settings_that_change_nothing_are_allowed(folder: Path) -> None:
 
 
 def test_families_are_files() -> None:
-    assert set(families()) == {"gpt2"}
+    assert set(families()) == {"gpt2", "gpt_neox", "llama"}
 
 
 def test_the_model_is_that_of_transformers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ def test_optimisers_take_the_steps_of_torch_to_the_last_bit(
     draw = torch.Generator().manual_seed(0)
     parts = [torch.randn(7, 5, dtype=dtype, generator=draw) for _ in range(2)]
     mine, theirs = ([part.clone() for part in parts] for _ in range(2))
-    optimisers = ours.over(mine), of_torch(theirs, lr=0.3, foreach=False, **options)
+    optimisers = ours.over(dict(zip("ab", mine, strict=True))), of_torch(theirs, lr=0.3, foreach=False, **options)
     for step in range(12):
         given = [torch.randn(7, 5, dtype=dtype, generator=draw) for _ in range(2)] if step > 2 else [parts[0], None]
         optimisers[0].lr = optimisers[1].param_groups[0]["lr"] = 0.1 / (1 + step)

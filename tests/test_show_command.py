@@ -142,7 +142,7 @@ def test_the_cost_of_runs(tiny: Callable[..., Train]) -> None:
 
 
 def test_what_takes_long_is_asked_first(home: Path, said: Said) -> None:
-    code, out, err = said("run", "birth.joint", "--seeds", "10000")
+    code, out, err = said("run", "birth.joint", "--seeds", "0-9999")
     assert (code, out) == (2, "")
     assert "run: 10000 runs, about " in err
     assert "say --yes to go on" in err

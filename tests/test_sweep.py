@@ -96,10 +96,12 @@ def test_the_figure_has_the_swept_fields_as_axes(tiny: Callable[..., Train], hom
     drawn = json.loads(next(path for path in swept.figures if path.suffix == ".json").read_text())
     (panel,) = drawn["panels"]
     assert panel["x"] == "model.d"
-    lines = {line["label"]: line for line in panel["lines"] if str(line["label"]).startswith("plan")}
+    lines = {line["label"]: line for line in panel["lines"] if not line["label"].endswith("seeds")}
     assert list(lines) == ["plan.optimiser.lr = 0.1", "plan.optimiser.lr = 0.2"]
     means = [row["metrics"]["loss"]["mean"] for row in swept.rows if row["settings"]["plan.optimiser.lr"] == 0.2]
     assert lines["plan.optimiser.lr = 0.2"]["y"] == pytest.approx(means, abs=1e-3)
+    assert not {x for line in lines.values() for x in line["x"]} & {8, 64}  # beside each other, not on each other
+    assert lines["plan.optimiser.lr = 0.1"]["x"] == pytest.approx([8 * 8**-0.18, 64 * 8**-0.18], rel=1e-3)
 
 
 def test_a_sweep_goes_on_where_it_was_stopped_and_runs_nothing_twice(tiny: Callable[..., Train], home: Path) -> None:

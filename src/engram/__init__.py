@@ -13,19 +13,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engram.adapters import read_network
+    from engram.adapters import read_model, read_network
     from engram.api import load, run
     from engram.calculator.predict import predict
     from engram.claims import Claim, Measure
     from engram.embeddings import directions
     from engram.errors import EngramError
-    from engram.learning import SGD, Adam, FullBatch, Plan, Stage
+    from engram.learning import SGD, Adam, FullBatch, Muon, Plan, Stage
     from engram.memory import Hopfield, Linear
     from engram.memory.stored import Labels, Stored
     from engram.models import Layer, Model, Network, Simplified, Trace, Transformer, network_of
     from engram.probes.causal import patch
     from engram.probes.probe import Look, Probe
+    from engram.probing import probe
     from engram.records import Record
+    from engram.shown import figure
     from engram.specs import Check, Search, Train
     from engram.specs.events import Event, OfHead, OfMatrix
     from engram.sweeps import sweep
@@ -41,16 +43,18 @@ for _name, _value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "500"))
 __version__ = "0.2.0"
 _HOME = {
     "engram.api": ("run", "load"),
-    "engram.adapters": ("read_network",),
+    "engram.adapters": ("read_model", "read_network"),
     "engram.calculator.predict": ("predict",),
-    "engram.learning": ("SGD", "Adam", "FullBatch", "Plan", "Stage"),
+    "engram.learning": ("SGD", "Adam", "FullBatch", "Muon", "Plan", "Stage"),
     "engram.memory": ("Hopfield", "Linear"),
     "engram.memory.stored": ("Labels", "Stored"),
     "engram.models": ("Layer", "Model", "Network", "Simplified", "Trace", "Transformer", "network_of"),
     "engram.probes.causal": ("patch",),
     "engram.probes.probe": ("Look", "Probe"),
+    "engram.probing": ("probe",),
     "engram.claims": ("Claim", "Measure"),
     "engram.records": ("Record",),
+    "engram.shown": ("figure",),
     "engram.specs": ("Check", "Search", "Train"),
     "engram.specs.events": ("Event", "OfHead", "OfMatrix"),
     "engram.sweeps": ("sweep",),

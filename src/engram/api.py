@@ -270,7 +270,11 @@ def _up_to_date(paths: Sequence[Path], record: Record) -> bool:
 
 def birth_specs(fresh: bool) -> list[Spec]:
     """The run with the highest seed that was begun, or with fresh the first seed that was not."""
-    specs_of = partial(find_experiment("birth.joint").specs, "quick")
+    return begun_last(partial(find_experiment("birth.joint").specs, "quick"), fresh)
+
+
+def begun_last(specs_of: Callable[[Sequence[int]], list[Spec]], fresh: bool) -> list[Spec]:
+    """The same of any training that is made of a list of seeds."""
     new = next(seed for seed in count() for spec in specs_of([seed]) if not (home() / run_id(spec)).exists())
     return specs_of([new if fresh else max(0, new - 1)])
 

@@ -6,8 +6,10 @@ from zlib import crc32
 from engram.api import Watch, load, run_specs, save_figures, unwatched
 from engram.errors import EngramError
 from engram.facts.ask import Asked, history
+from engram.facts.cut import Truncated
 from engram.facts.edit import FactEdit, edit
 from engram.facts.learn import spec_of_file
+from engram.models.network import Provenance
 from engram.probes.facts import Belief
 from engram.probes.truncation import Map, sorted_map
 from engram.records import Record
@@ -38,7 +40,7 @@ def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[i
     beliefs = history(asked)
     name = f"{asked.record.id}-{crc32(f'{subject}/{relation}'.encode()):08x}"
     figures = save_figures({name: one_fact(beliefs, f"({subject}, {relation}) → {asked.answer}")})
-    return asked, beliefs, [path for path in figures if path.suffix == ".png"]
+    return asked, beliefs, figures
 
 
 def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, FactEdit]:
@@ -72,3 +74,16 @@ def truncation_map(run: str, group: str = "in_context", sequences: int = 512) ->
     about = f"One matrix truncated, positions {group}; black mark: the full model. {describe([record])}"
     figure = truncation_figure(found, about)
     return record, found, save_figures({f"{record.id}-truncation-{group}": figure})
+
+
+def laser_figure(provenance: Provenance, name: str, done: Truncated) -> list[Path]:
+    """The map of all cuts of a language model."""
+    from engram.show.laser import laser_map
+
+    found = done.found
+    metric = "lead" if "lead" in found.full else "log_p"
+    about = (
+        f"{provenance}, {len(found.chosen_on)} prompts of {name} that choose; framed: the best by mean log p(answer)"
+    )
+    figure = laser_map(found.table(), metric, found.chosen_full[metric], vars(found.cut), about)
+    return save_figures({f"{provenance.name}-laser-{name}": figure})

@@ -28,6 +28,7 @@ class Shown:
     records: Sequence[Record] = ()
     figures: Sequence[Path] = ()
     table: Sequence[dict[str, Any]] = field(default_factory=list)
+    caption: str | None = None  # of a figure that was written for a paper
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -39,23 +40,82 @@ class Shown:
             "records": [record.id for record in self.records],
             "figures": [str(path) for path in self.figures],
             "table": list(self.table),
-        }
+        } | ({"caption": self.caption} if self.caption else {})
 
 
-def show(name: str, scale: str | None = None) -> Shown:
+def show(
+    name: str,
+    scale: str | None = None,
+    output: Path | None = None,
+    width: str | float | None = None,
+    font: str = "sans",
+) -> Shown:
     """Figure and claims of an experiment, of one of its claims, or of a user's file.
 
     scale     smoke, quick or paper; None: the scale that decides the ledger
+    output    a file for the figure, as `figure` writes it; None: all formats, in the home of runs
     """
-    experiment, scales = find_shown(name), _scales(name, scale)
-    best = _own_runs(experiment, scales) if is_file(name) else _known_runs(experiment, scales)
+    experiment, best = _best(name, scale)
     if best is None:
         bare = (Entry(id, text, experiment) for id, text in experiment.statements.items())
         return Shown(experiment, [entry.to_json() for entry in bare])
     runs, diverged = best
     claims = [entry.to_json() for entry in entries_of(experiment, runs, diverged)]
+    about = (experiment, claims, runs.scale, runs.seeds, runs.records)
+    if output is not None:
+        _, caption = _drawn_for(experiment, runs, output, width, font)
+        return Shown(*about, [output], experiment.table(runs), caption)
     paths = (_draw if is_file(name) else _figures)(experiment, runs)
-    return Shown(experiment, claims, runs.scale, runs.seeds, runs.records, paths, experiment.table(runs))
+    return Shown(*about, paths, experiment.table(runs))
+
+
+def figure(
+    name: str,
+    output: str | Path | None = None,
+    width: str | float | None = None,
+    font: str = "sans",
+    scale: str | None = None,
+) -> Any:
+    """The figure of an experiment, of one of its claims, or of a user's file, from the records that there are.
+
+    output    a file to write it to: .pdf, .svg, .png, or .csv and .json with its numbers
+    width     as wide as a column of a paper: "3.25in", "8.3cm", "234pt", or a number of inches. What was run then
+              stands in no line above the figure, but belongs into the caption
+    font      sans, or serif, which goes with Times
+    scale     smoke, quick or paper; None: the scale that decides the ledger
+    """
+    experiment, best = _best(name, scale)
+    if best is None:
+        raise EngramError(f"figure: no record of {name} is here or committed; {experiment.command} makes some")
+    return _drawn_for(experiment, best[0], Path(output) if output else None, width, font)[0]
+
+
+def _best(name: str, scale: str | None) -> tuple[Experiment, tuple[Runs, list[int]] | None]:
+    """The experiment, and its runs with those that diverged."""
+    experiment, scales = find_shown(name), _scales(name, scale)
+    return experiment, _own_runs(experiment, scales) if is_file(name) else _known_runs(experiment, scales)
+
+
+def _drawn_for(
+    experiment: Experiment, runs: Runs, output: Path | None, width: str | float | None, font: str
+) -> tuple[Any, str]:
+    """The one figure, as it was asked for and written where it was asked for, and the line above it."""
+    from engram.show.paper import fitted, inches, known_font
+    from engram.show.save import known_suffix, save_as
+
+    known_font(font)
+    size = None if width is None else inches(width)
+    if output is not None:
+        known_suffix(output)
+    one, *others = _own_figures(experiment, runs)
+    if others:
+        raise EngramError(f"{experiment.name} has {1 + len(others)} figures, not one; give its file a figure(runs)")
+    caption = " ".join(one.get_suptitle().split())
+    if size is not None:
+        one = fitted(one, size, known_font(font))
+    if output is not None:
+        save_as(one, output)
+    return one, caption
 
 
 def find_shown(name: str) -> Experiment:
@@ -124,12 +184,18 @@ def _drawn(drawn_from: str, paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def _draw(experiment: Experiment, runs: Runs) -> list[Path]:
-    """The experiment's own figure, else plain curves; beside those of `engram run`, which may show fewer seeds."""
-    from engram.show.curves import plain_curves
+    """Files beside those of `engram run`, which may show fewer seeds."""
     from engram.show.save import save_figure
 
-    figure, stem = experiment.figure(runs), f"{experiment.name}-{runs.scale}-shown"
-    figures = [figure] if figure is not None else plain_curves(runs.records)
+    figures, stem = _own_figures(experiment, runs), f"{experiment.name}-{runs.scale}-shown"
     stems = [stem] if len(figures) == 1 else [f"{stem}-{i}" for i in range(1, len(figures) + 1)]
     named = zip(figures, stems, strict=True)
     return [path for one, name in named for path in save_figure(one, home() / "figures", name)]
+
+
+def _own_figures(experiment: Experiment, runs: Runs) -> list[Any]:
+    """The experiment's own figure, else plain curves."""
+    from engram.show.curves import plain_curves
+
+    drawn = experiment.figure(runs)
+    return [drawn] if drawn is not None else plain_curves(runs.records)

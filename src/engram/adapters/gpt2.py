@@ -7,30 +7,21 @@ A trunk without a head has no U: the coordinates of the final layer norm are its
 transposed (Conv1D), and queries, keys and values of a layer side by side.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from math import sqrt
 from typing import Annotated, Literal
 
 from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
-from torch.nn.functional import gelu, layer_norm, relu
 
+from engram.adapters.shared import ACTIVATIONS, Activation, Rate, layer_normed, place_of
 from engram.adapters.source import Settings, Source
 from engram.models import Weights
 from engram.models.dropout import Dropout
 from engram.models.layered import Layered
 from engram.models.network import Reader, Sizes
 
-Rate = Annotated[float, Field(ge=0, lt=1)]
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu_new": partial(gelu, approximate="tanh"),
-    "gelu_pytorch_tanh": partial(gelu, approximate="tanh"),
-    "gelu": gelu,
-    "relu": relu,
-}
 MASKS = r"h\.\d+\.attn\.(bias|masked_bias)"  # tensors of older files that are no weights
 HEAD = "lm_head.weight"
 
@@ -46,7 +37,7 @@ class GPT2Settings(Settings):
     n_layer: Annotated[int, Field(ge=1, le=512)]
     n_head: Annotated[int, Field(ge=1, le=1024)]
     n_inner: Annotated[int, Field(ge=1, le=1 << 18)] | None = None
-    activation_function: Literal["gelu_new", "gelu_pytorch_tanh", "gelu", "relu"] = "gelu_new"
+    activation_function: Activation = "gelu_new"
     layer_norm_epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-5
     embd_pdrop: Rate = 0.1
     attn_pdrop: Rate = 0.1
@@ -78,9 +69,7 @@ class GPT2(Layered):
         return self.weights["E"][tokens] + self.weights["P"][: tokens.shape[1]]
 
     def normed(self, part: Reader, layer: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
-        place = part if part == "logits" else f"{part}{layer}"
-        gain, shift = self.weights[f"gain_{place}"], self.weights[f"shift_{place}"]
-        return layer_norm(x, (self.sizes.d,), gain, shift, self.settings.layer_norm_epsilon)
+        return layer_normed(self.weights, place_of(part, layer), x, self.settings.layer_norm_epsilon)
 
     def units(self, layer: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
         return ACTIVATIONS[self.settings.activation_function](self.affine("I", layer)(x))

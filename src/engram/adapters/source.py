@@ -7,9 +7,8 @@ not a number, or is not known to the reader is refused by name: a model that is 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -20,14 +19,8 @@ from safetensors.torch import load
 from engram.errors import EngramError
 from engram.models import Weights
 from engram.models.network import Provenance
-from engram.plain import read_plain
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-MOST_CONFIG, MOST_WEIGHTS = 1 << 20, 1 << 32  # bytes
-INSTEAD = {  # what people have where we look for weights
-    "pytorch_model.bin": "its pytorch_model.bin is a pickle, which could run code; save it anew as safetensors",
-    "model.safetensors.index.json": "weights in several files are not read yet; save it anew in one",
-}
 HARMLESS = {  # settings of Hugging Face that do not change a forward pass
     "architectures", "attn_implementation", "bos_token_id", "chunk_size_feed_forward", "decoder_start_token_id",
     "diversity_penalty", "do_sample", "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
@@ -52,12 +45,18 @@ Known = TypeVar("Known", bound=Settings)
 
 @dataclass(frozen=True)
 class Source:
-    """A model as its files have it: tensors under the names of its family."""
+    """A model as its files have it: tensors under the names of its family.
+
+    note     what a figure must say of the weights
+    files    how the names of config and weights go on from that of the model; empty where both are in one file
+    """
 
     name: str
     config: Mapping[str, Any]
     tensors: Weights = field(repr=False)
     sha256: str
+    note: str = ""
+    files: tuple[str, str] = (f"/{CONFIG}", f"/{WEIGHTS}")
 
     @property
     def family(self) -> str:
@@ -65,7 +64,7 @@ class Source:
 
     @property
     def provenance(self) -> Provenance:
-        return Provenance(self.name, self.family, self.sha256)
+        return Provenance(self.name, self.family, self.sha256, self.note)
 
     def settings(self, kind: type[Known]) -> Known:
         """The settings that a family knows; others are refused unless they change nothing."""
@@ -73,32 +72,32 @@ class Source:
         try:
             return kind.model_validate(given)
         except ValidationError as error:
-            raise self.wrong(CONFIG, _explained(error)) from None
+            raise EngramError(f"{self.name}{self.files[0]}: {_explained(error)}") from None
 
     def without_prefix(self, prefix: str) -> "Source":
         """The same with shorter names: a model saved inside another one has its names behind that one's."""
         shorter = {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items()}
         if len(shorter) < len(self.tensors):
-            raise self.wrong(WEIGHTS, f"a tensor is there with and without {prefix!r}")
+            raise self.wrong(f"a tensor is there with and without {prefix!r}")
         return replace(self, tensors=shorter)
 
     def weights(self, shapes: Mapping[str, tuple[int, ...]], ignored: str) -> Weights:
         """The tensors of these names, if each has its shape and there are no others but ignored ones (a pattern)."""
         for name, shape in shapes.items():
             if name not in self.tensors:
-                raise self.wrong(WEIGHTS, f"the tensor {name} is missing")
+                raise self.wrong(f"the tensor {name} is missing")
             tensor = self.tensors[name]
             if tuple(tensor.shape) != shape:
-                raise self.wrong(WEIGHTS, f"{name} must have the shape {shape}; got {tuple(tensor.shape)}")
+                raise self.wrong(f"{name} must have the shape {shape}; got {tuple(tensor.shape)}")
             if not (tensor.is_floating_point() and bool(tensor.isfinite().all())):
-                raise self.wrong(WEIGHTS, f"{name} holds something other than finite numbers")
+                raise self.wrong(f"{name} holds something other than finite numbers")
         for name in sorted(set(self.tensors) - set(shapes)):
             if not re.fullmatch(ignored, name):
-                raise self.wrong(WEIGHTS, f"the tensor {name!r:.80} is not one of this family")
+                raise self.wrong(f"the tensor {name!r:.80} is not one of this family")
         return {name: self.tensors[name] for name in shapes}
 
-    def wrong(self, file: str, why: str) -> EngramError:
-        return EngramError(f"{self.name}/{file}: {why}")
+    def wrong(self, why: str) -> EngramError:
+        return EngramError(f"{self.name}{self.files[1]}: {why}")
 
 
 def _matters(name: str, value: object) -> bool:
@@ -119,47 +118,27 @@ def _explained(error: ValidationError) -> str:
     return f"{name}: {what}; got {first['input']!r:.60}" if name else what
 
 
-def read_folder(folder: Path, dtype: torch.dtype = torch.float32) -> Source:
-    """Its two files; links are followed, since a person named the folder."""
-    if not folder.is_dir():
-        raise EngramError(f"{folder}: no such folder; a model is a folder with {CONFIG} and {WEIGHTS}")
-    config = _read(folder, CONFIG, MOST_CONFIG)
-    return source_of(folder.resolve().name, config, _read(folder, WEIGHTS, MOST_WEIGHTS), dtype)
-
-
-def _read(folder: Path, name: str, most: int) -> bytes:
-    try:
-        return read_plain(folder / name, most, follow=True)
-    except FileNotFoundError:
-        hints = [hint for other, hint in INSTEAD.items() if name == WEIGHTS and (folder / other).exists()]
-        raise EngramError(f"{folder}: it has no {name}{''.join(f'; {hint}' for hint in hints[:1])}") from None
-    except OSError as error:
-        raise EngramError(f"{folder}: {name} cannot be read ({error.strerror})") from None
-
-
 def source_of(name: str, config: bytes, weights: bytes, dtype: torch.dtype = torch.float32) -> Source:
     """A model from the content of its two files; numbers are converted to `dtype`."""
-    tensors = dict(_converted(_load(name, weights), dtype))
-    return Source(name, _parsed(name, config), tensors, hashlib.sha256(weights).hexdigest())
+    tensors = loaded(f"{name}/{WEIGHTS}", weights, dtype)
+    return Source(name, parsed(f"{name}/{CONFIG}", config), tensors, hashlib.sha256(weights).hexdigest())
 
 
-def _parsed(name: str, content: bytes) -> dict[str, Any]:
+def parsed(file: str, content: bytes) -> dict[str, Any]:
+    """The object in a JSON file."""
     try:
-        config = json.loads(content)
+        found = json.loads(content)
     except (ValueError, RecursionError):
-        config = None
-    if not isinstance(config, dict):
-        raise EngramError(f"{name}/{CONFIG}: it is not a JSON object")
-    return config
+        found = None
+    if not isinstance(found, dict):
+        raise EngramError(f"{file}: it is not a JSON object")
+    return found
 
 
-def _load(name: str, content: bytes) -> Weights:
+def loaded(file: str, content: bytes, dtype: torch.dtype) -> Weights:
+    """The tensors of a safetensors file; whole numbers stay what they are."""
     try:
-        return load(content)
+        tensors = load(content)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError, OverflowError):
-        raise EngramError(f"{name}/{WEIGHTS}: it is cut off, or is no safetensors file") from None
-
-
-def _converted(tensors: Weights, dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor]]:
-    for name, tensor in tensors.items():
-        yield name, tensor.to(dtype) if tensor.is_floating_point() else tensor
+        raise EngramError(f"{file}: it is cut off, or is no safetensors file") from None
+    return {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}

@@ -65,7 +65,7 @@ def our_step(task: Task, model: Architecture, plan: Plan) -> Work:
     """A training step as the loop takes it: sample, gradients, update."""
     w, number, names = model.init(task.N, task.T, 0), count(), plan.trained
     gradients = PATHS[choose_path("auto", model, plan, "cpu")]
-    optimiser = plan.optimiser.over([w[name] for name in names])
+    optimiser = plan.optimiser.over({name: w[name] for name in names})
 
     def step() -> None:
         batch = task.sample(0, next(number), plan.batch)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import busy, facts, grid, hops, lab, load, noisy, sweeps
+from engram.bench import busy, facts, grid, hops, lab, load, noisy, probing, sweeps
 from engram.bench.baselines import dense_loss, descend, sample_in_pool, sampling_pool, transformer_loss
 from engram.bench.lines import Benchmark, Work, best, in_process, our_step, peaks
 from engram.engines.local import cores
@@ -242,6 +242,8 @@ BENCHMARKS = {
     "sweep.hopeless": sweeps.hopeless,
     "lab.slowdown": lab.slowdown,
     "lab.scrub": lab.scrub,
+    "probe.heads": probing.heads,
+    "probe.pass": probing.warm,
     "load.rows": load.rows,
     "load.runs": load.runs,
 }

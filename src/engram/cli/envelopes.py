@@ -105,6 +105,17 @@ class Benchmark(Envelope):
     about: str
 
 
+class ProbedHead(Envelope):
+    """A head of a network that was probed, L19H7: scores are means over seeds, and by seed."""
+
+    head: str
+    layer: int
+    previous: float
+    induction: float
+    previous_seeds: list[float]
+    induction_seeds: list[float]
+
+
 RUN: dict[str, Any] = {
     "experiment": str,
     "scale": Scale,
@@ -134,6 +145,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         "records": list[str],
         "figures": list[str],
         "table": Table,
+        "caption": (str | None, None),
     },
     "fields": {"experiment": str, "scale": Scale, "fields": list[Setting]},
     "run": RUN,
@@ -145,9 +157,35 @@ FIELDS: dict[str, dict[str, Any]] = {
     "bench": {"benchmarks": list[Benchmark], "seconds": float},
     "doctor": {"doctor": dict[str, str]},
     "predict": {"predictions": Table},
+    "probe": {
+        "model": dict[str, Any],
+        "start": dict[str, Any] | None,
+        "seeds": list[int],
+        "heads": list[ProbedHead],
+        "losses": dict[str, list[Number]],
+        "composition": dict[str, Any] | None,
+        "copying": dict[str, Any] | None,
+        "ablation": dict[str, Any] | None,
+        "lens": Table | None,
+        "notes": list[str],
+        "seconds": float,
+        "report": str | None,
+    },
     "queue run": QUEUE,
     "queue state": QUEUE,
     "queue pack": {"into": str, "added": dict[str, int], "bytes": int, "most_bytes": int},
+    "probe laser": {
+        "model": str,
+        "sha256": str,
+        "chosen_on": int,
+        "reported_on": int,
+        "cut": dict[str, Any],
+        "full": dict[str, Any],
+        "best": dict[str, Any],
+        "cuts": Table,
+        "notes": list[str],
+        "figures": list[str],
+    },
     "register": {"file": str, "registered": bool, "changed": list[str]},
     "replay": {"run": str, "events": Table},
     "lab": {"url": str, "home": str},
@@ -177,11 +215,15 @@ FIELDS: dict[str, dict[str, Any]] = {
     "fact see": {"beliefs": Table, "chance": dict[str, float], "rule": str},
     "fact edit": {
         "matrix": str,
-        "was": str,
-        "learned": float,
-        "moved": float,
         "changed": Table,
+        "was": (str, ""),
+        "learned": (Number, None),
+        "moved": (Number, None),
         "run": (str | None, None),
+        "model": (str | None, None),
+        "answer": (str | None, None),
+        "text_loss": (list[float] | None, None),
+        "file": (str | None, None),
     },
     "runs ls": {"runs": Table},
     "runs show": {"id": str, "spec": dict[str, Any]},

@@ -1,11 +1,12 @@
 """`engram list` and `engram show`: experiments with their claims, from the records that there are."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from engram.cli.completion import Name
-from engram.cli.output import answer, console, near, say, tell
+from engram.cli.output import answer, console, say, tell, tell_figures
 from engram.errors import EngramError
 
 if TYPE_CHECKING:
@@ -86,7 +87,18 @@ def list_group(name: str, command: str, json: bool) -> None:
         raise EngramError(f"{command}: {name} is a group of experiments; name one: engram {command} {cheapest}")
 
 
-def show(name: Name, *, scale: Annotated[str | None, Parameter(show_default=False)] = None, json: bool = False) -> None:
+Optional = Annotated[str | None, Parameter(show_default=False)]
+
+
+def show(
+    name: Name,
+    *,
+    scale: Optional = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], show_default=False)] = None,
+    width: Optional = None,
+    font: str = "sans",
+    json: bool = False,
+) -> None:
     """Show an experiment from the records that there are: figure, claims, verdicts, reasons. Nothing is trained.
 
     Parameters
@@ -95,11 +107,19 @@ def show(name: Name, *, scale: Annotated[str | None, Parameter(show_default=Fals
         An experiment, one of its claims, or your own file (./file.py) after it was run.
     scale
         smoke, quick or paper; unless it is said, the scale that decides the ledger.
+    output
+        Write the figure to this file instead: .pdf, .svg, .png, or .csv and .json with its numbers.
+    width
+        Of the figure in --output, for a paper: 3.25in (one column), 6.75in (two), or in cm, mm, pt.
+    font
+        Of a figure with a --width: sans, or serif, which goes with Times.
     """
     from engram.shown import show as shown
 
     list_group(name, "show", json)
-    found = shown(name, scale)
+    if output is None and width is not None:
+        raise EngramError(f"--width {width}: name a file for this figure, too, as in -o figure.pdf")
+    found = shown(name, scale, output and output.resolve(), width, font)
     if json:
         answer(found.to_json())
     else:
@@ -125,7 +145,9 @@ def _print_shown(found: "Shown", scale: str | None) -> None:
     which = found.seeds[0] if len(found.seeds) == 1 else seeds_in_words(found.seeds)
     seeds = f"{len(found.seeds)} seed{'s' * (len(found.seeds) != 1)} ({which})"
     tell("", f"from {len(found.records)} records at {found.scale} scale, {seeds}; nothing was computed")
-    tell(*(f"figure  {near(path)}" for path in found.figures if path.suffix == ".png"))
+    tell_figures(found.figures)
+    if found.caption:
+        tell(f"caption {found.caption}")
 
 
 def fields(name: Name, *, scale: str = "quick", json: bool = False) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 from warnings import catch_warnings, simplefilter
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, watched
+from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, tell_figures, watched
 
 
 @contextmanager
@@ -111,20 +112,78 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
     tell(*(f"step {event.step}: {event.sentence}" for event in asked.record.train.events))
     tell(f"chance  {chance.relation:.0%} for all answers of {relation}, guessing blindly")
     tell(f"        {chance.right:.0%} for {asked.answer}, knowing only that {relation} is asked for")
-    tell(f"stage   {RULE}", *(f"figure  {near(p)}" for p in figures))
+    tell(f"stage   {RULE}")
+    tell_figures(figures)
 
 
 @fact.command
-def edit(run: str, subject: str, relation: str, answer: str, *, keep: bool = False, json: bool = False) -> None:
-    """Rewrite one fact by a rank-one change of a matrix and count the other facts that change; the run stays as it is.
+def edit(
+    *words: str,
+    keep: bool = False,
+    model: str | None = None,
+    layer: WholeNumber | None = None,
+    size: str = "0.2",
+    how: str = "write",
+    was: str | None = None,
+    subject: str | None = None,
+    others: Path | None = None,
+    text: Path | None = None,
+    apply: tuple[Path, ...] = (),
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    yes: bool = False,
+    json: bool = False,
+) -> None:
+    """Rewrite one fact by a rank-one change of a matrix and tell what else changes; the run or model stays as it is.
+
+    Of a run: engram fact edit RUN SUBJECT RELATION ANSWER. Of a language model: engram fact edit --model MODEL PROMPT
+    ANSWER, which keeps the change as a small file.
 
     Parameters
     ----------
-    answer
-        One of the answers of the table; a new one needs a row in the table, and a training.
+    words
+        RUN SUBJECT RELATION ANSWER, where the answer is one of the table; with --model PROMPT ANSWER.
     keep
-        Keep the edited model as a run of its own, which can be seen and edited like any other.
+        Keep the edited model of a run as a run of its own, which can be seen and edited like any other.
+    model
+        A language model: a Hugging Face folder, a .gguf file, or smollm2.
+    layer
+        The layer whose feed-forward matrix is changed; the last but one unless said (an early one for rome).
+    size
+        How far the stream is moved at the last token, as a share of its length; least: the smallest that suffices.
+    how
+        write: towards the new answer at the last token; rome: a value optimised at the subject, for comparison.
+    was
+        The answer that is replaced; the one that the model gives unless said.
+    subject
+        For rome: what the prompt is about, as it stands there.
+    others
+        A table with the columns kind (paraphrase, neighbour, subject) and prompt: does the edit move these?
+    text
+        A text in UTF-8 for the second moment of keys and the loss; prose that is installed with Engram unless said.
+    apply
+        Files of edits that are applied first, in this order.
+    output
+        The file of the edit; edit-….safetensors unless said.
+    yes
+        Download a known model that is not here.
     """
+    if model is not None:
+        from engram.cli.model_facts import edit_model, parsed_size
+
+        about = {"layer": layer, "size": parsed_size(size), "how": how, "was": was, "subject": subject}
+        edit_model(model, words, apply, yes, json, output=output, others=others, text=text, **about)
+        return
+    if len(words) != 4:
+        from engram.errors import EngramError
+
+        raise EngramError(
+            f"fact edit: RUN SUBJECT RELATION ANSWER are needed; got {len(words)} word{'s' * (len(words) != 1)}; "
+            "for a language model give --model MODEL PROMPT ANSWER"
+        )
+    _edit_run(*words, keep=keep, json=json)
+
+
+def _edit_run(run: str, subject: str, relation: str, answer: str, keep: bool, json: bool) -> None:
     from engram.asking import edit_fact, keep_edit
     from engram.cli import output as voice
 

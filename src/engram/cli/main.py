@@ -26,13 +26,16 @@ from engram.cli.output import (
     near,
     only_the_answer_on_stdout,
     tell,
+    tell_figures,
     watched,
     watched_as,
 )
 from engram.cli.predict import predict
+from engram.cli.probe import probe
 from engram.cli.queue import queue
 from engram.cli.register import register
 from engram.cli.sweep import sweep
+from engram.cli.text_birth import text_birth
 from engram.cli.truncate import truncate
 from engram.cli.usage import in_words
 from engram.errors import EngramError, Interrupted, explain_crash
@@ -48,7 +51,7 @@ app = App(
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. --json: print one JSON object (docs/json.md). "
     "--debug: show the traceback of an error. Both go with every command.",
 )
-for command in (show, fields, bench, sweep, runs, queue, predict, fact, truncate, lab, replay):
+for command in (show, fields, bench, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
     app.command(command)
 for command in (verify, ledger, findings, register, completion):
     app.command(command)
@@ -59,12 +62,20 @@ Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=T
 
 @app.command
 def birth(
-    *, fresh: bool = False, live: bool = False, device: str = "auto", path: str = "auto", json: bool = False
+    *,
+    text: str | None = None,
+    fresh: bool = False,
+    live: bool = False,
+    device: str = "auto",
+    path: str = "auto",
+    json: bool = False,
 ) -> None:
     """Watch an induction head being born: terminal view, figures, report, claims.
 
     Parameters
     ----------
+    text
+        On real text instead: `code` (sources of a pinned package), or a folder or file of your own; a few minutes.
     fresh
         Take the next seed instead of showing the stored run.
     live
@@ -76,6 +87,9 @@ def birth(
     """
     from engram import api
 
+    if text is not None:
+        text_birth(text, fresh, live, device, path, json)
+        return
     if live:
         _live_birth(fresh, json)
         return
@@ -113,8 +127,9 @@ def _print_birth(result: Any, report: Path) -> None:
     tell("", f"in-context accuracy {accuracy:.3f} (mean of the last 30 steps)", "")
     _print_claims(result)
     tell("", "`engram show birth.joint` has the numbers over all seeds, and the reasons.")
-    pictures = [path for path in result.figures if path.suffix == ".png"]
-    tell("", *(f"figure  {near(path)}" for path in pictures), f"report  {near(report)}")
+    tell("")
+    tell_figures(result.figures)
+    tell(f"report  {near(report)}")
 
 
 @app.command
@@ -181,7 +196,7 @@ def run(
         tell("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes)
     tell("", *(f"record  {near(record.folder)}" for record in result.records))
     tell(*lacking_snapshots(result.records, snapshots))
-    tell(*(f"figure  {near(path)}" for path in result.figures if path.suffix == ".png"))
+    tell_figures(result.figures)
 
 
 def _print_claims(result: Any) -> None:

@@ -12,7 +12,7 @@ from engram.errors import EngramError
 def export(
     *names: str,
     into: Path = Path("exported"),
-    format: Literal["folder", "csv", "parquet"] = "folder",
+    format: Literal["folder", "csv", "parquet", "hf"] = "folder",
     json: bool = False,
 ) -> None:
     """Write runs for other programs or machines, and runs.csv, which says what each of them is.
@@ -22,11 +22,13 @@ def export(
     into
         The folder into which they are written.
     format
-        folder: whole copies, which `engram runs import` takes in elsewhere; csv or parquet: the rows of each run.
+        folder: whole copies, which `engram runs import` takes in elsewhere; csv or parquet: the rows of each run;
+        hf: every stored step as a GPT-2 folder of Hugging Face, where the model is one (norm = pre).
     """
     from engram.api import load
     from engram.records.faces import face_of
     from engram.records.files import replace, writing_to
+    from engram.records.hugging_face import export_hugging_face
     from engram.records.moving import export_folder, faces_bytes, parquet_bytes, table_bytes
 
     if not names:
@@ -34,6 +36,8 @@ def export(
     records, target = [load(name) for name in names], into.resolve()
     if format == "folder":
         written = [export_folder(record, target) for record in records]
+    elif format == "hf":
+        written = [path for record in records for path in export_hugging_face(record, target)]
     else:
         tables = {record.id: (table_bytes if format == "csv" else parquet_bytes)(record) for record in records}
         written = [target / f"{id}.{format}" for id in tables]

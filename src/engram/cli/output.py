@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -13,6 +13,7 @@ from engram.errors import EngramError
 from engram.text import printable, printable_json
 
 JSON = "Print one JSON object on stdout, also where it fails (docs/json.md)."
+BESIDE = (".pdf", ".svg", ".csv")  # a figure in other formats, in the order in which they are told
 answers_to: list[Any] = []
 answered: list[bool] = []  # whether a command has printed its object
 
@@ -39,6 +40,16 @@ def near(path: Path) -> Path:
     """A path as a person would write it: from here if it lies below."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def tell_figures(paths: Iterable[Path]) -> None:
+    """A line for each figure: its PNG, and the formats beside it; --json lists every file."""
+    by_stem: dict[Path, list[str]] = {}
+    for path in paths:
+        by_stem.setdefault(path.with_suffix(""), []).append(path.suffix)
+    for stem, (first, *others) in by_stem.items():
+        beside = [kind for kind in BESIDE if kind in others]
+        tell(f"figure  {near(stem)}{first}" + (f" (also {', '.join(beside)})" if beside else ""))
 
 
 def console() -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, say, tell, watched
+from engram.cli.output import WholeNumber, answer, confirmed, near, print_table, say, tell, tell_figures, watched
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 
@@ -140,7 +140,7 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
         if rows:
             tell(*([] if name == "differences" else [""]))
             print_table(name, rows, json)
-    tell(*(f"figure  {near(path)}" for path in figures if path.suffix == ".png"))
+    tell_figures(figures)
 
 
 def _drawn_beside(a: Any, b: Any) -> list[Path]:

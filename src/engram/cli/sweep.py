@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from engram.cli.output import answer, console, near, say, tell, watched
+from engram.cli.output import answer, console, say, tell, tell_figures, watched
 from engram.errors import EngramError
 
 Several = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
@@ -77,7 +77,8 @@ def sweep(
     _print(swept.rows, swept.metrics)
     few = "; of two seeds the interval is very wide" if len(planned.seeds) == 2 else ""
     tell("", f"Means over the last tenth of the steps, and over seeds with their 95 % interval{few}.")
-    tell("", *(f"figure  {near(path)}" for path in swept.figures if path.suffix == ".png"))
+    tell("")
+    tell_figures(swept.figures)
 
 
 def _plan(planned: Any, seconds: float | None) -> list[str]:

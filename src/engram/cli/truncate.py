@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engram.cli.output import WholeNumber, answer, console, near, tell
+from engram.cli.output import WholeNumber, answer, console, tell, tell_figures
 
 
 def truncate(run: str, *, group: str = "in_context", sequences: WholeNumber = 512, json: bool = False) -> None:
@@ -35,4 +35,4 @@ def truncate(run: str, *, group: str = "in_context", sequences: WholeNumber = 51
         tell("")
     tell(f"{found.positions} positions {group} of {sequences} unseen sequences")
     tell(f"passes  {found.passes:.1f}, where one run for each matrix and share takes {found.plain_passes}")
-    tell(*(f"figure  {near(path)}" for path in figures if path.suffix == ".png"))
+    tell_figures(figures)

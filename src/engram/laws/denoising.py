@@ -46,7 +46,7 @@ def train_attention(
     cut = int(TRAIN_SHARE * draws)
     train, test = prompts.rows(slice(cut)), prompts.rows(slice(cut, None))
     weights = [directions("uniform/d", n, n, seed, name).requires_grad_() for name in ("W_PV", "W_KQ")]
-    optimiser = Adam(lr=RATE).over(weights)
+    optimiser = Adam(lr=RATE).over(dict(zip(("W_PV", "W_KQ"), weights, strict=True)))
     for epoch in range(epochs + 1):
         yield measure_errors(train, test, weights, attention)
         if epoch == epochs:

@@ -2,7 +2,7 @@
 
 from engram.learning.loop import Diverged, Moment, train
 from engram.learning.paths import PATHS, choose_path
-from engram.learning.plan import SGD, Adam, FreshBatch, FullBatch, Plan, Stage
+from engram.learning.plan import SGD, Adam, FreshBatch, FullBatch, Muon, Plan, Stage
 
 __all__ = [
     "PATHS",
@@ -12,6 +12,7 @@ __all__ = [
     "FreshBatch",
     "FullBatch",
     "Moment",
+    "Muon",
     "Plan",
     "Stage",
     "choose_path",

@@ -95,7 +95,7 @@ def _readable(
     """The same by autograd through the readable model, and Adam."""
     for attempt in attempts:
         row, *means = attempt.state
-        optimiser = attempt.adam.over([row])
+        optimiser = attempt.adam.over({"row": row})
         if steps[0]:
             kept = {"step": torch.tensor(float(steps[0])), "exp_avg": means[0], "exp_avg_sq": means[1]}
             optimiser.state[row] = kept

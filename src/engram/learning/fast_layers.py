@@ -33,7 +33,7 @@ def applies(model: object, device: str) -> bool:
 def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
     """The same as `reference.gradients`."""
     assert isinstance(model, Transformer)
-    refuse_what_does_not_fit(batch, len(w["P"]), len(w["E"]), w["P"].dtype)
+    refuse_what_does_not_fit(batch, _positions(model, w, batch), len(w["E"]), w["E"].dtype)
     groups, threads = read_groups(batch, loss), max(1, min(torch.get_num_threads(), len(batch.tokens)))
     given = {name: _given(model, name, w[name]) for name in model.names}
     found = {name: _sums(given[name], threads) for name in names}
@@ -41,18 +41,24 @@ def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: t
     metrics = summary(dict(zip(groups, sums.tolist(), strict=True)))
     if outcome == OVERFLOW_SEEN or not all(map(_is_finite, given.values())):
         metrics["loss"] = float("nan")  # the kernel's fast arithmetic need not carry a NaN through
-    taken = {name: _taken(model, name, found[name].sum(dim=0), w[name].shape[1]) for name in names}
+    taken = {name: _taken(model, name, found[name].sum(dim=0), w[name].shape) for name in names}
     return Measured(taken, metrics, int(sums[:, 2].sum()))
+
+
+def _positions(model: Transformer, w: Weights, batch: Batch) -> int:
+    """So many as P has; rotary ones have no end."""
+    return len(w["P"]) if model.positions == "embedded" else batch.tokens.shape[1]
 
 
 def _run_kernel(
     model: Transformer, given: Weights, found: Weights, batch: Batch, group: np.ndarray, groups: int, threads: int
 ) -> tuple[np.ndarray, int]:
     """Sums (loss, right guesses, positions) by group, and how it went; gradients are added to `found`."""
-    names = ["E", "P", "U", *(f"W_{letter}{i}" for i in range(1, len(model.layers) + 1) for letter in LETTERS)]
-    read = {name: (_padded(W), None) if name in "EP" else (_panels(W), _panels(W.T)) for name, W in given.items()}
-    both = [side for name in names for side in read.get(name, (None, None))]
-    sizes = (*batch.tokens.shape, len(given["P"]), len(given["E"]), model.d, len(model.layers), model.norm == "pre")
+    layers = range(1, len(model.layers) + 1)
+    names = ["E", "P", "U", *(f"{kind}_{letter}{i}" for i in layers for kind in "Wb" for letter in LETTERS)]
+    both = [side for name in names for side in (_read(name, given[name]) if name in given else (None, None))]
+    positions, rotary = _positions(model, given, batch), model.positions == "rotary"
+    sizes = (*batch.tokens.shape, positions, len(given["E"]), model.d, len(model.layers), model.norm == "pre", rotary)
     integers = (side.astype(np.int32, copy=False) for side in (batch.tokens, batch.targets))
     sums, weight = np.zeros((threads, groups, 3)), 1 / max(1, int((group >= 0).sum()))
     arrays = (*integers, group, addresses(both), addresses(map(found.get, names)), sums)
@@ -63,6 +69,11 @@ def _run_kernel(
     return sums.sum(axis=0), outcome
 
 
+def _read(name: str, W: Float[Tensor, "m n"]) -> tuple[Tensor, Tensor | None]:
+    """A matrix as the kernel reads it: backward, and forward where it multiplies."""
+    return (_padded(W), None) if name in "EP" or name.startswith("b_") else (_panels(W), _panels(W.T))
+
+
 def _kinds(model: Transformer) -> Int32[np.ndarray, "L 3"]:
     """Of each layer its heads, the columns that a head is given, and the columns of W_F."""
     units = {"none": 0, "linear": model.d, "mlp": model.hidden}
@@ -70,8 +81,10 @@ def _kinds(model: Transformer) -> Int32[np.ndarray, "L 3"]:
     return np.array(kinds, dtype=np.int32)
 
 
-def _given(model: Transformer, name: str, W: Float[Tensor, "m n"]) -> Float[Tensor, "M N"]:
-    """A matrix with padded heads, keys divided by the temperature."""
+def _given(model: Transformer, name: str, W: Float[Tensor, "*m n"]) -> Float[Tensor, "M N"]:
+    """A matrix with padded heads, keys divided by the temperature; a bias is a matrix of one row."""
+    if name.startswith("b_"):
+        return _given(model, f"W{name[1:]}", W[:, None]).T if name[2] in "QKV" else W[None]
     if name.startswith(("W_Q", "W_V")):
         return _wide(W, _heads(model, name))
     if name.startswith("W_K"):
@@ -79,15 +92,18 @@ def _given(model: Transformer, name: str, W: Float[Tensor, "m n"]) -> Float[Tens
     return _wide(W.T, _heads(model, name)).T if name.startswith("W_O") else W
 
 
-def _taken(model: Transformer, name: str, g: Float[Tensor, "M N"], columns: int) -> Float[Tensor, "m n"]:
-    """The gradient of a matrix from that of what was given."""
+def _taken(model: Transformer, name: str, g: Float[Tensor, "M N"], shape: torch.Size) -> Float[Tensor, "*m n"]:
+    """The gradient of a matrix or bias from that of what was given."""
+    if name.startswith("b_"):
+        column = torch.Size((*shape, 1))
+        return _taken(model, f"W{name[1:]}", g.T, column)[:, 0] if name[2] in "QKV" else g[0, : shape[0]].contiguous()
     if name.startswith(("W_Q", "W_V")):
         g = _narrow(g, _heads(model, name), model.d)
     elif name.startswith("W_K"):
         g = _narrow(g, _heads(model, name), model.d) / _temperature(model, name)
     elif name.startswith("W_O"):
         g = _narrow(g.T, _heads(model, name), model.d).T
-    return g[:, :columns].contiguous()
+    return g[:, : shape[1]].contiguous()
 
 
 def _heads(model: Transformer, name: str) -> int:
@@ -95,7 +111,7 @@ def _heads(model: Transformer, name: str) -> int:
 
 
 def _temperature(model: Transformer, name: str) -> float:
-    return sqrt(model.d // _heads(model, name)) if model.scale == "standard" else 1.0
+    return 1.0 if model.scale == "unit" else sqrt(model.d // _heads(model, name))
 
 
 def _wide(W: Float[Tensor, "d n"], heads: int) -> Float[Tensor, "D n"]:

@@ -27,7 +27,9 @@ Through = Callable[[Float[Tensor, "m d"]], Float[Tensor, "B T m"]]  # M ↦ M x_
 
 def applies(model: object) -> bool:
     """Whether this path can train the model: inputs are sums of embeddings, and a head has one value matrix."""
-    return isinstance(model, Transformer) and model.norm == "none" and all(layer.heads == 1 for layer in model.layers)
+    if not isinstance(model, Transformer) or model.norm != "none" or model.positions != "embedded" or model.biases:
+        return False
+    return all(layer.heads == 1 for layer in model.layers)
 
 
 def gradients(model: Architecture, w: Weights, batch: Batch, loss: str, names: tuple[str, ...]) -> Measured:
@@ -57,7 +59,7 @@ def _fed(model: Transformer, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Fl
 
 
 def _temperature(model: Transformer) -> float:
-    return sqrt(model.d) if model.scale == "standard" else 1.0
+    return 1.0 if model.scale == "unit" else sqrt(model.d)
 
 
 def _attend(

@@ -56,7 +56,7 @@ def train(
     gives the same numbers as never having stopped. Of a curriculum this is one stage: its task, and its part of the
     plan (Plan.at).
     """
-    optimiser = plan.optimiser.over([w[name] for name in plan.trained])
+    optimiser = plan.optimiser.over({name: w[name] for name in plan.trained})
     _restore(optimiser, plan, w, averages or {})
     for step in range(start, plan.steps + 1 if until is None else until):
         batch = task.sample(seed, step, plan.batch)

@@ -1,4 +1,7 @@
-"""SGD and Adam, bit by bit those of torch.optim, which loads torch's compiler first: a second in every process."""
+"""SGD and Adam, bit by bit those of torch.optim, and Muon.
+
+They are our own because torch.optim loads torch's compiler first: a second in every process.
+"""
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -71,3 +74,42 @@ class Moments(Optimiser):
         t = state["step"].item()
         spread = (v.sqrt() / (1 - b**t) ** 0.5).add_(self.eps)
         W.addcdiv_(m, spread, value=-self.lr / (1 - a**t))
+
+
+class Orthogonal(Optimiser):
+    """m ← μ m + (1−μ) ∇L;  W ← W − η √max(1, rows/columns) O(μ m + (1−μ) ∇L); `rest` moves its own parameters."""
+
+    def __init__(self, matrices: list[Tensor], lr: float, momentum: float, rest: Optimiser):
+        self.rest, self._share = rest, rest.lr / lr
+        super().__init__([*matrices, *rest.parameters], lr)
+        self.momentum, rest.state = momentum, self.state
+        self._moved_by_rest = frozenset(map(id, rest.parameters))
+
+    def step(self) -> None:
+        self.rest.lr = self.lr * self._share
+        super().step()
+
+    def _move(self, W: Tensor, gradient: Tensor) -> None:
+        if id(W) in self._moved_by_rest:
+            self.rest._move(W, gradient)
+            return
+        state = self.state[W]
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(W)
+        m = state["momentum_buffer"].lerp_(gradient, 1 - self.momentum)
+        size = max(1.0, W.shape[0] / W.shape[1]) ** 0.5
+        W.add_(orthogonalised(gradient.lerp(m, self.momentum)), alpha=-self.lr * size)
+
+
+QUINTIC = (3.4445, -4.7750, 2.0315)  # steep at 0: after five steps singular values lie between 0.7 and 1.2
+
+
+def orthogonalised(M: Tensor, steps: int = 5) -> Tensor:
+    """M with singular values of about 1: X ← a X + (b X Xᵀ + c (X Xᵀ)²) X, from X = M/‖M‖."""
+    a, b, c = QUINTIC
+    X = M.mT if M.shape[0] > M.shape[1] else M
+    X = X / X.norm().clamp(min=1e-7)
+    for _ in range(steps):
+        A = X @ X.mT
+        X = a * X + torch.addmm(A, A, A, beta=b, alpha=c) @ X
+    return X.mT if M.shape[0] > M.shape[1] else X

@@ -4,11 +4,11 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from pydantic import Field, InstanceOf, model_validator
 
 from engram.errors import did_you_mean
-from engram.learning.optimisers import Moments, Momentum, Optimiser
+from engram.learning.optimisers import Moments, Momentum, Optimiser, Orthogonal
+from engram.models import Weights
 from engram.tasks import Task
 from engram.values import Value
 
@@ -29,9 +29,9 @@ class SGD(Value, name="learning.plan.SGD"):
     momentum: Share = 0.0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
-    def over(self, parameters: list[torch.Tensor]) -> Optimiser:
+    def over(self, parameters: Weights) -> Optimiser:
         """The optimiser for these parameters."""
-        return Momentum(parameters, self.lr, self.momentum, self.weight_decay)
+        return Momentum([*parameters.values()], self.lr, self.momentum, self.weight_decay)
 
 
 class Adam(Value, name="learning.plan.Adam"):
@@ -50,9 +50,31 @@ class Adam(Value, name="learning.plan.Adam"):
     eps: Annotated[float, Field(gt=0)] = 1e-8
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
-    def over(self, parameters: list[torch.Tensor]) -> Optimiser:
+    def over(self, parameters: Weights) -> Optimiser:
         """The optimiser for these parameters."""
-        return Moments(parameters, self.lr, self.betas, self.eps, self.weight_decay)
+        return Moments([*parameters.values()], self.lr, self.betas, self.eps, self.weight_decay)
+
+
+class Muon(Value, name="learning.plan.Muon"):
+    """m ← μ m + (1−μ) ∇L;  W ← W − η √max(1, rows/columns) O(μ m + (1−μ) ∇L)  for the matrices W_… of layers.
+
+    O makes all singular values about 1 (five steps of Newton and Schulz; torch.optim.Muon without decay). Embeddings,
+    U and biases are moved by another optimiser.
+
+    lr          learning rate η of the matrices of layers
+    momentum    μ, how slowly the average of gradients forgets
+    rest        what moves all other parameters; Plan.rate is a factor of both learning rates
+    """
+
+    lr: Rate
+    momentum: Share = 0.95
+    rest: Adam
+
+    def over(self, parameters: Weights) -> Optimiser:
+        """The optimiser for these parameters."""
+        layers = [W for name, W in parameters.items() if name.startswith("W_")]
+        others = {name: W for name, W in parameters.items() if not name.startswith("W_")}
+        return Orthogonal(layers, self.lr, self.momentum, self.rest.over(others))
 
 
 class Stage(Value, name="learning.plan.Stage"):
@@ -83,7 +105,7 @@ class Stage(Value, name="learning.plan.Stage"):
 class Plan(Value, name="learning.plan.Plan"):
     """Which matrices are trained, on which positions, by what, and for how long.
 
-    optimiser          SGD or Adam, with their own fields
+    optimiser          SGD, Adam or Muon, with their own fields
     rate               (step, factor), …: what lr is multiplied by; linear in between, constant before and after
     stages             a curriculum: from its first step on, each stage has its own task and trains some matrices only
     steps              number of updates; the last row measures the model after them
@@ -100,7 +122,7 @@ class Plan(Value, name="learning.plan.Plan"):
     dtype              precision of weights and gradients
     """
 
-    optimiser: SGD | Adam
+    optimiser: SGD | Adam | Muon
     steps: Annotated[int, Field(ge=1)]
     batch: Annotated[int, Field(ge=1)]
     trained: tuple[str, ...] = ("W_K1", "W_K2", "W_O2")

@@ -43,7 +43,7 @@ def train_stores(
 ) -> list[StoreOutcome]:
     """Train on every problem with its own seed, all in one batched product; each ends at its first success."""
     w = _stacked([model.init(seed) for seed in seeds], problem.X.dtype)
-    optimiser = plan.optimiser.over(list(w.values()))
+    optimiser = plan.optimiser.over(w)
     best, ended = torch.zeros(len(seeds), dtype=torch.float64), torch.full((len(seeds),), -1)
     for step in range(plan.steps + 1):
         if step % 256 == 0 and stop():

@@ -107,13 +107,13 @@ def layer(
     """What leaves layer i at the positions `at`, or everywhere; and each of its matrices as it stands there."""
     here = x if at is None else x.gather(1, at[:, :, None].expand(-1, -1, model.d))
     mixed, attending = _attention(model, w, i, x, here, at)
-    whole, feeding = _feed_forward(model, w, i, here + mixed @ w[f"W_O{i}"].T)
+    whole, feeding = _feed_forward(model, w, i, here + model.biased(w, "O", i, mixed @ w[f"W_O{i}"].T))
 
     def end(mixed: Tensor) -> Tensor:
-        return _feed_forward(model, w, i, here + mixed @ w[f"W_O{i}"].T)[0]
+        return _feed_forward(model, w, i, here + model.biased(w, "O", i, mixed @ w[f"W_O{i}"].T))[0]
 
     matrices = {name: Matrix(shown, lambda y, mix=mix: end(mix(y))) for name, (shown, mix) in attending.items()}
-    matrices[f"W_O{i}"] = Matrix(mixed, lambda y: _feed_forward(model, w, i, here + y)[0])
+    matrices[f"W_O{i}"] = Matrix(mixed, lambda y: _feed_forward(model, w, i, here + model.biased(w, "O", i, y))[0])
     return whole, {name: matrix for name, matrix in (matrices | feeding).items() if name in w}
 
 
@@ -125,10 +125,14 @@ def _attention(
     q = model.split(model.shown(w, "Q", i, queries), i)
     k, v = (model.split(model.shown(w, letter, i, keys), i) for letter in "KV")
     attention = model.scores(q, k, at).softmax(dim=-1)
+
+    def by_head(letter: str, y: Tensor) -> Tensor:
+        return model.split(model.biased(w, letter, i, y), i)
+
     matrices = {
-        f"W_Q{i}": Matrix(queries, lambda y: model.mixed(model.scores(model.split(y, i), k, at).softmax(dim=-1), v)),
-        f"W_K{i}": Matrix(keys, lambda y: model.mixed(model.scores(q, model.split(y, i), at).softmax(dim=-1), v)),
-        f"W_V{i}": Matrix(keys, lambda y: model.mixed(attention, model.split(y, i))),
+        f"W_Q{i}": Matrix(queries, lambda y: model.mixed(model.scores(by_head("Q", y), k, at).softmax(dim=-1), v)),
+        f"W_K{i}": Matrix(keys, lambda y: model.mixed(model.scores(q, by_head("K", y), at).softmax(dim=-1), v)),
+        f"W_V{i}": Matrix(keys, lambda y: model.mixed(attention, by_head("V", y))),
     }
     return model.mixed(attention, v), matrices
 
@@ -141,5 +145,9 @@ def _feed_forward(
         return x, {}
     read, W_F = model.normed(x), w[f"W_F{i}"]
     units = model.units(w, i, read)
-    into, out = Matrix(read, lambda y: x + y.relu() @ W_F.T), Matrix(units, lambda y: x + y)
-    return x + units @ W_F.T, {f"W_I{i}": into, f"W_F{i}": out}
+
+    def fed(y: Tensor) -> Tensor:
+        return x + model.biased(w, "F", i, y)
+
+    into = Matrix(read, lambda y: fed(model.biased(w, "I", i, y).relu() @ W_F.T))
+    return fed(units @ W_F.T), {f"W_I{i}": into, f"W_F{i}": Matrix(units, fed)}

@@ -30,6 +30,7 @@ class Layered(ABC):
     """A Network of layers, each with attention and perhaps a feed-forward part.
 
     A family defines embed, normed and units, and where it differs: rotate, temperature, heads_in, affine.
+    Heads that share keys and values are neighbours: with H/groups = 3, heads 1 to 3 have those of group 1.
     """
 
     weights: Weights = field(repr=False)
@@ -57,6 +58,11 @@ class Layered(ABC):
     def heads_in(self, layer: int) -> int:
         return self.sizes.H
 
+    def blocks(self, letter: str, layer: int) -> int:
+        """How many heads the rows of W_Q, W_K or W_V belong to, each perhaps shared by neighbours."""
+        H = self.heads_in(layer)
+        return H if letter == "Q" else H * self.sizes.groups // self.sizes.H
+
     def affine(self, letter: str, layer: int) -> Affine:
         """W_Q, W_K, W_V, W_O, W_I or W_F of a layer, with its bias."""
         return Affine(self.weights[f"W_{letter}{layer}"], self.weights.get(f"b_{letter}{layer}"))
@@ -75,12 +81,12 @@ class Layered(ABC):
         return OV(value, Affine(W_O[:, (head[1] - 1) * d_h : head[1] * d_h]))
 
     def _rows(self, letter: str, head: Head) -> Affine:
-        """What belongs to a head: its rows of a matrix, and of the bias."""
+        """What belongs to a head, perhaps shared with its neighbours: rows of a matrix, and of the bias."""
         if head not in self.heads():
             raise EngramError(f"head: no head {head}; allowed: (layer, head) from (1, 1) to {max(self.heads())}")
-        whole = self.affine(letter, head[0])
-        d_h = len(whole.W) // self.heads_in(head[0])
-        own = slice((head[1] - 1) * d_h, head[1] * d_h)
+        whole, blocks = self.affine(letter, head[0]), self.blocks(letter, head[0])
+        d_h, block = len(whole.W) // blocks, (head[1] - 1) * blocks // self.heads_in(head[0])
+        own = slice(block * d_h, (block + 1) * d_h)
         return Affine(whole.W[own], None if whole.b is None else whole.b[own])
 
     def matrices(self) -> Weights:
@@ -152,7 +158,7 @@ class Layered(ABC):
 
     def _attend(self, i: int, x: Float[Tensor, "B T d"], see: "Seen") -> Float[Tensor, "B T d"]:
         shown, position = self.normed("head", i, x), torch.arange(x.shape[1], device=x.device)
-        q, v = (self._by_head(i, self.affine(letter, i)(shown)) for letter in "QV")
+        q, v = (self._by_head(letter, i, shown) for letter in "QV")
         k_in = see("k_in", i, x, heads=q.shape[1])
         k = self._keys(i, shown if k_in is x else self.normed("head", i, k_in))
         scores = self.rotate(q, position) @ self.rotate(k, position).mT / self.temperature(i)
@@ -164,11 +170,14 @@ class Layered(ABC):
     def _keys(self, i: int, shown: Tensor) -> Float[Tensor, "B H T d_h"]:
         """Keys of every head, all shown the same (B×T×d) or each its own (B×H×T×d)."""
         if shown.ndim == 3:
-            return self._by_head(i, self.affine("K", i)(shown))
+            return self._by_head("K", i, shown)
         return torch.stack([self.qk((i, h)).key(own) for h, own in enumerate(shown.unbind(1), 1)], dim=1)
 
-    def _by_head(self, i: int, y: Float[Tensor, "B T n"]) -> Float[Tensor, "B H T d_h"]:
-        return y.unflatten(-1, (self.heads_in(i), -1)).transpose(1, 2)
+    def _by_head(self, letter: str, i: int, shown: Float[Tensor, "B T d"]) -> Float[Tensor, "B H T d_h"]:
+        """Queries, keys or values of every head; what heads share is repeated."""
+        blocks = self.blocks(letter, i)
+        y = self.affine(letter, i)(shown).unflatten(-1, (blocks, -1)).transpose(1, 2)
+        return y if blocks == self.heads_in(i) else y.repeat_interleave(self.heads_in(i) // blocks, dim=1)
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,28 @@ from torch import Tensor
 from engram.models.cuts import general
 from engram.models.layered import Layered
 from engram.models.network import Affine, Provenance, Reader, Sizes
-from engram.models.trace import Model
+from engram.models.rotary import turned_by_position
+from engram.models.trace import Model, Weights
 from engram.models.transformer import Transformer
+
+LONGEST = 65536  # tokens of a model whose positions have no end
 
 
 def network_of(model: Model, provenance: Provenance | None = None) -> "OwnNetwork":
     """A model with its weights, such as `record.model()`, as a Network."""
     architecture, w = general(model.architecture, model.weights)
     H = max(layer.heads for layer in architecture.layers)
-    d, T = architecture.d, len(w["P"])
+    d, T = architecture.d, _longest(model, w)
     sizes = Sizes(L=len(architecture.layers), H=H, groups=H, d=d, d_h=d // H, N=len(w["E"]), T=T)
     origin = provenance or Provenance(type(model.architecture).__name__, "engram")
     return OwnNetwork(w, sizes, origin, architecture)
+
+
+def _longest(model: Model, w: Weights) -> int:
+    """So many tokens as there are positions; where these are rotary, so many as the model was trained on."""
+    if "P" in w:
+        return len(w["P"])
+    return LONGEST if model.task is None else model.task.T
 
 
 @dataclass(frozen=True)
@@ -38,8 +48,11 @@ class OwnNetwork(Layered):
     def units(self, layer: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
         return self.model.units(self.weights, layer, x)
 
+    def rotate(self, q: Float[Tensor, "*n T d_h"], position: Int[Tensor, " T"]) -> Float[Tensor, "*n T d_h"]:
+        return turned_by_position(q, position) if self.model.positions == "rotary" else q
+
     def temperature(self, layer: int) -> float:
-        return (self.model.d / self.heads_in(layer)) ** 0.5 if self.model.scale == "standard" else 1.0
+        return 1.0 if self.model.scale == "unit" else (self.model.d / self.heads_in(layer)) ** 0.5
 
     def heads_in(self, layer: int) -> int:
         return self.model.layers[layer - 1].heads

@@ -20,6 +20,7 @@ from engram.tasks.text import encode
 Weights = dict[str, Tensor]
 Head = tuple[int, int]  # layer and head, both counted from 1
 Tokens = Tensor | np.ndarray | Sequence[object]  # of one sequence (T), or of a batch (B×T)
+SMALL = 0.02  # of embeddings at the scale "small"
 WHOLE = {getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
@@ -73,10 +74,11 @@ class Architecture(Protocol):
 
 def draw_weights(scale: str, shapes: dict[str, tuple[int, int]], seed: int) -> Weights:
     """Initial weights: E and P by the law of inputs, all others by that of layers; each has its own random stream."""
-    inputs: Law = "gaussian" if scale == "standard" else "gaussian/d"
-    layers: Law = "uniform/d" if scale == "standard" else "gaussian/d"
+    inputs: Law = "gaussian/d" if scale == "unit" else "gaussian"
+    layers: Law = "gaussian/d" if scale == "unit" else "uniform/d"
     laws: dict[str, Law] = {name: inputs if name in ("E", "P") else layers for name in shapes}
-    return {name: directions(laws[name], *shape, seed, name) for name, shape in shapes.items()}
+    drawn = {name: directions(laws[name], *shape, seed, name) for name, shape in shapes.items()}
+    return drawn | {name: SMALL * drawn[name] for name in drawn if scale == "small" and name in ("E", "P")}
 
 
 @dataclass(frozen=True, repr=False)

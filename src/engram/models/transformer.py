@@ -6,9 +6,11 @@ r"""The general transformer: any number of layers and heads, with or without fee
     attention      Σ_h W_O[:, h] Σ_{s≤t} a_ts W_V[h] x_s,    a_t· = softmax_s( W_Q[h] x_t · W_K[h] x_s / √d_h )
     feed_forward   W_F x  (linear)   or   W_F ReLU(W_I x)  (mlp)
 
+With rotary positions there is no p_t: queries and keys are turned by their position instead (engram.models.rotary).
+
 n is the layer norm (x − mean)/σ or nothing. It has no gain and no shift of its own: a gain is a factor of the matrices
 that read n(x). [h] takes the d_h = d/H rows (or columns) of head h. Blocks are sequential: the feed-forward layer reads
-what attention wrote. There are no biases.
+what attention wrote. Where the model has biases, W x stands for W x + b.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +26,7 @@ from torch.nn.functional import layer_norm
 from engram.errors import EngramError
 from engram.memory.stored import Stored
 from engram.models.memories import bigram_memory, induction_memories
+from engram.models.rotary import turned_by_position
 from engram.models.trace import Head, Trace, Weights, draw_weights
 from engram.tasks import Task
 from engram.values import Value
@@ -53,14 +56,17 @@ class Layer(Value, name="models.transformer.Layer"):
 class Transformer(Value, name="models.transformer.Transformer"):
     """logits = U n(x) after all layers; the module has the formulas. Matrices of layer i end in its number, from 1.
 
-    d         width, divisible by the number of heads of every layer
-    layers    one Layer for each, the first first
-    hidden    units of every mlp
-    norm      n: none, or pre, a layer norm before each part and before U
-    scale     one of two conventions (NOTATION.md):
+    d          width, divisible by the number of heads of every layer
+    layers     one Layer for each, the first first
+    hidden     units of every mlp
+    norm       n: none, or pre, a layer norm before each part and before U
+    positions  embedded: p_t is added to e_z; rotary: no P, queries and keys are turned by their position
+    biases     the letters of the matrices that have one, such as Q, K and V: b_Q1, …, at first zero
+    scale      one of three conventions (NOTATION.md):
 
     scale        E, P          U, layers                      scores
     standard     N(0, 1)       uniform on ±1/√(columns)       divided by √d_h
+    small        N(0, 0.02²)   uniform on ±1/√(columns)       divided by √d_h
     unit         N(0, 1/d)     N(0, 1/columns)                as they are
 
     The plan says which matrices are trained: with P among them positions are learned, otherwise they are random.
@@ -70,21 +76,36 @@ class Transformer(Value, name="models.transformer.Transformer"):
     layers: Annotated[tuple[Layer, ...], Field(min_length=1)] = (Layer(feed_forward="mlp"), Layer(feed_forward="mlp"))
     hidden: Annotated[int, Field(ge=1, le=2**20)] = 512
     norm: Literal["none", "pre"] = "none"
-    scale: Literal["standard", "unit"] = "standard"
+    scale: Literal["standard", "small", "unit"] = "standard"
+    positions: Literal["embedded", "rotary"] = "embedded"
+    biases: tuple[Literal["Q", "K", "V", "O", "I", "F"], ...] = ()
 
     @model_validator(mode="after")
     def _heads_divide(self) -> "Transformer":
         for layer in self.layers:
             if self.d % layer.heads:
                 raise ValueError(f"layers: {layer.heads} heads do not divide d={self.d}; change one of the two")
+            if self.positions == "rotary" and self.d // layer.heads % 2:
+                width = f"{layer.heads} heads of d={self.d} have {self.d // layer.heads} coordinates"
+                raise ValueError(f"positions: 'rotary' turns pairs of coordinates, and {width}; make it an even number")
+        if tuple(sorted(set(self.biases), key="QKVOIF".index)) != self.biases:
+            raise ValueError(f"biases: each letter once, in the order Q, K, V, O, I, F; got {', '.join(self.biases)}")
         return self
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._shapes(1, 1))
+        return (*self._shapes(1, 1), *self._vectors())
+
+    def _vectors(self) -> dict[str, int]:
+        """The biases, with their lengths: one of each letter in every layer that has its matrix."""
+        rows = {name: shape[0] for name, shape in self._shapes(1, 1).items()}
+        of = ((f"b_{letter}{i}", f"W_{letter}{i}") for i in range(1, len(self.layers) + 1) for letter in self.biases)
+        return {name: rows[matrix] for name, matrix in of if matrix in rows}
 
     def _shapes(self, N: int, T: int) -> dict[str, tuple[int, int]]:
         d, shapes = self.d, {"E": (N, self.d), "P": (T, self.d), "U": (N, self.d)}
+        if self.positions == "rotary":
+            del shapes["P"]
         for i, layer in enumerate(self.layers, 1):
             letters = "KVO" if layer.queries == "identity" else "QKVO"
             shapes |= {f"W_{letter}{i}": (d, d) for letter in letters}
@@ -96,7 +117,8 @@ class Transformer(Value, name="models.transformer.Transformer"):
 
     def init(self, N: int, T: int, seed: int) -> Weights:
         """Initial weights for N tokens and T positions; each matrix has its own random stream, as in `Simplified`."""
-        return draw_weights(self.scale, self._shapes(N, T), seed)
+        zeros = {name: torch.zeros(length) for name, length in self._vectors().items()}
+        return draw_weights(self.scale, self._shapes(N, T), seed) | zeros
 
     def forward(self, w: Weights, tokens: Int[Tensor, "B T"], blocked: Blocked | None = None) -> Trace:
         """The forward pass; `blocked` maps (layer, head) to a B×T×T mask of edges t → s that this head may not use."""
@@ -115,8 +137,8 @@ class Transformer(Value, name="models.transformer.Transformer"):
         return Trace(written, tuple(scores), tuple(attention), x, self.normed(x) @ w["U"].T)
 
     def embed(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T d"]:
-        """e_{z_t} + p_t."""
-        return w["E"][tokens] + w["P"][: tokens.shape[1]]
+        """e_{z_t} + p_t, or e_{z_t} alone."""
+        return w["E"][tokens] + w["P"][: tokens.shape[1]] if self.positions == "embedded" else w["E"][tokens]
 
     def normed(self, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
         """n(x): the layer norm, or x itself."""
@@ -124,11 +146,17 @@ class Transformer(Value, name="models.transformer.Transformer"):
 
     def feed_forward(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
         """W_F x or W_F ReLU(W_I x) of layer i."""
-        return self.units(w, i, x) @ w[f"W_F{i}"].T
+        return self.biased(w, "F", i, self.units(w, i, x) @ w[f"W_F{i}"].T)
 
     def units(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
         """What W_F of layer i is applied to: hidden units, or x itself if the layer is linear."""
-        return (x @ w[f"W_I{i}"].T).relu() if self.layers[i - 1].feed_forward == "mlp" else x
+        if self.layers[i - 1].feed_forward != "mlp":
+            return x
+        return self.biased(w, "I", i, x @ w[f"W_I{i}"].T).relu()
+
+    def biased(self, w: Weights, letter: str, i: int, y: Float[Tensor, "*n m"]) -> Float[Tensor, "*n m"]:
+        """What a matrix of layer i made, with its bias where it has one."""
+        return y + w[f"b_{letter}{i}"] if f"b_{letter}{i}" in w else y
 
     def _attend(
         self, w: Weights, i: int, x: Float[Tensor, "B T d"], blocked: Blocked
@@ -140,12 +168,12 @@ class Transformer(Value, name="models.transformer.Transformer"):
             if layer == i:
                 scores = _block(scores, head, edges)
         attention = scores.softmax(dim=-1)
-        return scores, attention, self.mixed(attention, v) @ w[f"W_O{i}"].T
+        return scores, attention, self.biased(w, "O", i, self.mixed(attention, v) @ w[f"W_O{i}"].T)
 
     def shown(self, w: Weights, letter: str, i: int, x: Float[Tensor, "B T d"]) -> Float[Tensor, "B T d"]:
         """What the heads of layer i are shown of x: its queries W_Q x, keys W_K x or values W_V x."""
         is_identity = letter == "Q" and self.layers[i - 1].queries == "identity"
-        return x if is_identity else x @ w[f"W_{letter}{i}"].T
+        return x if is_identity else self.biased(w, letter, i, x @ w[f"W_{letter}{i}"].T)
 
     def split(self, y: Float[Tensor, "B T d"], i: int) -> Float[Tensor, "B H T dh"]:
         """Queries, keys or values of layer i by head."""
@@ -155,7 +183,10 @@ class Transformer(Value, name="models.transformer.Transformer"):
         self, q: Float[Tensor, "B H q dh"], k: Float[Tensor, "B H k dh"], at: Int[Tensor, "B q"] | None = None
     ) -> Float[Tensor, "B H q k"]:
         """q_t · k_s, −∞ where s is after t; queries stand at all positions, or at those that `at` says."""
-        T, temperature = k.shape[2], sqrt(q.shape[-1]) if self.scale == "standard" else 1.0
+        T, temperature = k.shape[2], 1.0 if self.scale == "unit" else sqrt(q.shape[-1])
+        if self.positions == "rotary":
+            place = torch.arange(T, device=q.device)
+            q, k = turned_by_position(q, place if at is None else at[:, None]), turned_by_position(k, place)
         future = torch.full((T, T), -torch.inf, dtype=q.dtype, device=q.device).triu(1)
         return q @ k.mT / temperature + (future if at is None else future[at][:, None])
 
@@ -167,8 +198,10 @@ class Transformer(Value, name="models.transformer.Transformer"):
         """The memories of an induction head in the first two layers, and that of the last feed-forward layer.
 
         Query and key matrices count as one, W_Qᵀ W_K, over all heads; E and P are normed, as the layers see them.
+        Rotary positions have no vectors that a matrix could store: of such a model only the last is known.
         """
-        found = induction_memories(self.as_simplified(w), task, seed) if len(self.layers) > 1 else []
+        two = len(self.layers) > 1 and self.positions == "embedded"
+        found = induction_memories(self.as_simplified(w), task, seed) if two else []
         last = len(self.layers)
         if f"W_F{last}" not in w:
             return found

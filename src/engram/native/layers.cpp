@@ -1,7 +1,7 @@
 // Exact loss and gradients of the general transformer: any number of layers and heads, layer norms, feed-forward layers.
 //
-//   x = E[z_t] + P[t];   every layer:   x ← x + W_O Σ_s a_ts W_V n_s,   x ← x + W_F ReLU(W_I n)   (or W_F n)
-//   logits = U n(x),   a_t· = softmax_s( W_Q n_t · W_K n_s )
+//   x = E[z_t] + P[t] (without P, queries and keys are turned by t);   every layer:   x ← x + W_O Σ_s a_ts W_V n_s,   x ← x + W_F ReLU(W_I n)   (or W_F n)
+//   logits = U n(x),   a_t· = softmax_s( W_Q n_t · W_K n_s );   W n stands for W n + b where there is a bias
 //
 // Work goes sequence by sequence: what a sequence leaves behind for the way back stays near the processor, no thread waits
 // for another, and the masked half of every map is skipped. The last layer has queries only at the positions that the
@@ -18,7 +18,7 @@ constexpr int PAD = 64;  // columns of what is given
 static_assert(PAD % Lanes<float>::pad == 0 && PAD % Lanes<double>::pad == 0, "rows must be whole blocks");
 
 struct Sizes {
-  int32_t B, T, Tmax, N, d, layers, norm, groups, threads;
+  int32_t B, T, Tmax, N, d, layers, norm, rotary, groups, threads;
 };
 struct Kind {
   int32_t heads, wide, units;  // units: columns of W_F, 0 without a feed-forward layer
@@ -55,19 +55,68 @@ template <typename real> struct Weight {
   }
 };
 
+// A bias: one row, added to every row that its matrix makes.
+template <typename real> struct Bias : Weight<real> {
+  Bias(int length, real* const* from, real* to, int share) : Weight<real>(1, length, from, to, share) {}
+  void add(int n, const Matrix<real>& y) const {
+    for (int i = 0; this->m && i < n; i++)
+      for (int j = 0; j < this->columns; j++) y[i][j] += this->m[j];
+  }
+  void learn(int n, const Matrix<real>& dy) const {
+    for (int i = 0; this->g.at && i < n; i++)
+      for (int j = 0; j < this->columns; j++) this->g.at[j] += dy[i][j];
+  }
+};
+
+// R_t turns the coordinates j and j + d_h/2 of every head by t 10000^(−2j/d_h); `sign` −1 turns back.
+template <typename real> struct Rotation {
+  int half = 0;
+  std::vector<real> cos, sin;
+
+  Rotation(const Sizes& n, const Kind& kind) : half(n.rotary ? n.d / kind.heads / 2 : 0), cos((size_t)n.T * half), sin(cos.size()) {
+    for (int t = 0; t < n.T; t++)
+      for (int j = 0; j < half; j++) {
+        const double angle = t * std::pow(10000.0, -double(j) / half);
+        cos[(size_t)t * half + j] = std::cos(angle), sin[(size_t)t * half + j] = std::sin(angle);
+      }
+  }
+  void turn(real* row, int t, const Kind& kind, real sign) const {
+    const real *c = cos.data() + (size_t)t * half, *s = sin.data() + (size_t)t * half;
+    for (int h = 0; h < kind.heads; h++, row += kind.wide)
+      for (int j = 0; j < half; j++) {
+        const real a = row[j], b = row[j + half];
+        row[j] = a * c[j] - sign * b * s[j], row[j + half] = b * c[j] + sign * a * s[j];
+      }
+  }
+};
+
 template <typename real> struct Layer {
   const Kind kind;
   std::vector<Weight<real>> parts;
+  std::vector<Bias<real>> biases;
+  Rotation<real> rotation;
   bool deeper = false;  // whether a matrix below this layer is wanted
 
-  Layer(const Sizes& n, const Kind& kind, real* const* from, real* const* to, int share) : kind(kind) {
+  Layer(const Sizes& n, const Kind& kind, real* const* from, real* const* to, int share) : kind(kind), rotation(n, kind) {
     const int D = kind.heads * kind.wide, shapes[PARTS][2] = {{D, n.d}, {D, n.d}, {D, n.d}, {n.d, D}, {kind.units, n.d}, {n.d, kind.units}};
     for (int part = 0; part < PARTS; part++) parts.emplace_back(shapes[part][0], shapes[part][1], from + 2 * part, to[part], share);
+    for (int part = 0; part < PARTS; part++) biases.emplace_back(shapes[part][0], from + 2 * (PARTS + part), to[PARTS + part], share);
   }
   const Weight<real>& operator[](Part part) const { return parts[part]; }
   bool has(Part part) const { return parts[part].m; }
   bool wants(Part first, Part last) const {
-    return std::any_of(&parts[first], &parts[last] + 1, [](const Weight<real>& part) { return part.g.at; });
+    for (int part = first; part <= last; part++)
+      if (parts[part].g.at || biases[part].g.at) return true;
+    return false;
+  }
+  void forward(Part part, int n, const Matrix<real>& x, const Matrix<real>& y, bool add) const {
+    parts[part].forward(n, x, y, add), biases[part].add(n, y);
+  }
+  void learn(Part part, int n, const Matrix<real>& dy, const Matrix<real>& x) const {
+    parts[part].learn(n, dy, x), biases[part].learn(n, dy);
+  }
+  void turn(const Matrix<real>& rows, const std::vector<int>& at, real sign) const {
+    for (size_t i = 0; rotation.half && i < at.size(); i++) rotation.turn(rows[i], at[i], kind, sign);
   }
 };
 
@@ -80,7 +129,7 @@ template <typename real> struct Model {
       : n(n), E(n.N, n.d, from, to[0], share), P(n.Tmax, n.d, from + 2, to[1], share), U(n.N, n.d, from + 4, to[2], share) {
     bool deeper = E.g.at || P.g.at;
     for (int i = 0; i < n.layers; i++) {
-      layers.emplace_back(n, kinds[i], from + 6 + 2 * PARTS * i, to + 3 + PARTS * i, share);
+      layers.emplace_back(n, kinds[i], from + 6 + 4 * PARTS * i, to + 3 + 2 * PARTS * i, share);
       layers[i].deeper = deeper;
       deeper |= layers[i].wants(QUERY, FEED);
     }
@@ -171,10 +220,12 @@ template <typename real> struct Sequence {
     auto width = [=](int) { return wide; };
     s.n1.from(x, T);
     for (int i = 0; i < Q; i++) std::copy(s.n1[at[i]], s.n1[at[i]] + d, s.asking[i]), std::copy(x[at[i]], x[at[i]] + d, x[i]);
-    if (layer.has(QUERY)) layer[QUERY].forward(Q, s.asking, s.q, false);
+    if (layer.has(QUERY)) layer.forward(QUERY, Q, s.asking, s.q, false);
     else for (int i = 0; i < Q; i++) std::copy(s.asking[i], s.asking[i] + d, s.q[i]);
-    layer[KEY].forward(T, s.n1, s.k, false), transpose<real>(s.k, T, layer[KEY].rows, s.kT);
-    layer[VALUE].forward(T, s.n1, s.v, false), transpose<real>(s.v, T, layer[KEY].rows, s.vT);
+    layer.forward(KEY, T, s.n1, s.k, false);
+    layer.turn(s.q, at, 1), layer.turn(s.k, everywhere, 1);
+    transpose<real>(s.k, T, layer[KEY].rows, s.kT);
+    layer.forward(VALUE, T, s.n1, s.v, false), transpose<real>(s.v, T, layer[KEY].rows, s.vT);
     for (int h = 0; h < layer.kind.heads; h++) {
       const int from = h * wide;
       Rows<real>& a = s.a[h];
@@ -185,17 +236,17 @@ template <typename real> struct Sequence {
       }
       product(Q, a.at, a.stride, 1, head(s.v, from), head(s.mixed, from), false, none, seen, width);
     }
-    layer[OUTPUT].forward(Q, s.mixed, x, true);
+    layer.forward(OUTPUT, Q, s.mixed, x, true);
   }
 
   void feed(const Layer<real>& layer, Kept<real>& s, int Q) {
     s.n2.from(x, Q);
     if (layer.has(INNER)) {
-      layer[INNER].forward(Q, s.n2, s.h, false);
+      layer.forward(INNER, Q, s.n2, s.h, false);
       for (int i = 0; i < Q; i++)
         for (int j = 0; j < layer.kind.units; j++) s.h[i][j] = std::max(s.h[i][j], real(0));
     }
-    layer[FEED].forward(Q, layer.has(INNER) ? (Matrix<real>)s.h : s.n2, x, true);
+    layer.forward(FEED, Q, layer.has(INNER) ? (Matrix<real>)s.h : s.n2, x, true);
   }
 
   // The logits become the gradient of the loss in them.
@@ -225,13 +276,13 @@ template <typename real> struct Sequence {
 
   void unfeed(const Layer<real>& layer, Kept<real>& s, int Q) {
     const bool inner = layer.has(INNER);
-    layer[FEED].learn(Q, dx, inner ? (Matrix<real>)s.h : s.n2);
+    layer.learn(FEED, Q, dx, inner ? (Matrix<real>)s.h : s.n2);
     if (!layer.deeper && !layer.wants(QUERY, INNER)) return;
     layer[FEED].backward(Q, dx, inner ? dh : dn, false);
     if (inner) {
       for (int i = 0; i < Q; i++)
         for (int j = 0; j < layer.kind.units; j++) dh[i][j] = s.h[i][j] > 0 ? dh[i][j] : 0;
-      layer[INNER].learn(Q, dh, s.n2);
+      layer.learn(INNER, Q, dh, s.n2);
       layer[INNER].backward(Q, dh, dn, false);
     }
     s.n2.back(dn, dx, Q);
@@ -239,13 +290,14 @@ template <typename real> struct Sequence {
 
   void unattend(const Layer<real>& layer, Kept<real>& s, const std::vector<int>& at, int T) {
     const int Q = at.size();
-    layer[OUTPUT].learn(Q, dx, s.mixed);
+    layer.learn(OUTPUT, Q, dx, s.mixed);
     if (!layer.deeper && !layer.wants(QUERY, VALUE)) return;
     layer[OUTPUT].backward(Q, dx, dmixed, false);
     for (int h = 0; h < layer.kind.heads; h++) unmix(s, at, T, h, layer.kind.wide);
-    if (layer.has(QUERY)) layer[QUERY].learn(Q, dq, s.asking);
-    layer[KEY].learn(T, dk, s.n1);
-    layer[VALUE].learn(T, dv, s.n1);
+    layer.turn(dq, at, -1), layer.turn(dk, everywhere, -1);
+    if (layer.has(QUERY)) layer.learn(QUERY, Q, dq, s.asking);
+    layer.learn(KEY, T, dk, s.n1);
+    layer.learn(VALUE, T, dv, s.n1);
     if (layer.deeper) unshow(layer, s, at, T);
   }
 
@@ -299,7 +351,7 @@ template <typename real> struct Sequence {
     everywhere.resize(T);
     for (int t = 0; t < T; t++) everywhere[t] = t;
     for (int t = 0; t < T; t++)
-      for (int j = 0; j < w.n.d; j++) x[t][j] = w.E.row(z[t])[j] + w.P.row(t)[j];
+      for (int j = 0; j < w.n.d; j++) x[t][j] = w.E.row(z[t])[j] + (w.P.m ? w.P.row(t)[j] : 0);
     for (int i = 0; i < L; i++) {
       const auto& at = i + 1 < L ? everywhere : read;
       attend(w.layers[i], kept[i], at, T);

@@ -90,6 +90,11 @@ def hops_in_words(group: str) -> str:
     return "1 hop" if number == "1" else f"{number} hops"
 
 
+def is_share(name: str) -> bool:
+    """Whether the numbers of a column lie between 0 and 1 by what they are."""
+    return column(name).group.startswith(("accuracy", "recall", "probability"))
+
+
 def axis(group: str) -> str:
     """What stands at the axis of a group, with its unit."""
     return AXES.get(group, group)

@@ -15,9 +15,9 @@ from engram.memory.stored import Stored
 from engram.models import Architecture, Weights
 from engram.models.memories import memories_of, two_layers
 from engram.tasks import Batch, Bigram, Task
+from engram.tasks.batch import UNSEEN
 from engram.values import Value, import_room
 
-UNSEEN = 2**40  # a step beyond any run: sequences that training never sees
 END_SEQUENCES = 64  # unseen sequences for a probe of the trained model
 
 

@@ -12,10 +12,12 @@ from engram.records import Record
 from engram.show.curves import seed_curves
 from engram.show.literal import literal
 from engram.show.panels import (
+    SHARE,
     BySize,
     averaged,
     bars,
     finished,
+    legends_below,
     lines_and_mean,
     log_sizes,
     mean_and_interval,
@@ -180,9 +182,8 @@ def dimension_figure(fixed: Runs, tuned: Runs, tuning: Mapping[int, Mapping[floa
     left.set_title(f"Fixed rate {_rate(next(iter(fixed.values()))):g}")
     middle.set_title("Rate tuned for each width")
     _rates(right, tuning)
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 2}  # lines cross the whole panel
     about = of_all({0: [record for of in (fixed, tuned) for same in of.values() for record in same]})
-    return headline(finished(left, middle, right, **below), f"Recall of the output memory. {about}")
+    return headline(legends_below(left, middle, right), f"Recall of the output memory. {about}")
 
 
 def _recalls_of_output(ax: Axes, runs: Mapping[str, Sequence[Record]]) -> None:
@@ -212,7 +213,7 @@ def _rates(ax: Axes, tuning: Mapping[int, Mapping[float, float]]) -> None:
 @house_style()
 def one_step_figure(recalls: Mapping[int, BySize], unseen: BySize) -> Figure:
     """R1 against the number of batches for each width, and against the width for some numbers of batches."""
-    left, right = panels(10.4, 4.2, 1, 2, sharey=True)
+    left, right = panels(10.4, 4.8, 1, 2, sharey=True)
     batches = list(next(iter(recalls.values())))
     for i, (d, by_batches) in enumerate(recalls.items()):
         _over_seeds(left, by_batches, f"C{i}", f"d={d}")
@@ -226,12 +227,12 @@ def one_step_figure(recalls: Mapping[int, BySize], unseen: BySize) -> Figure:
     for ax, sizes in ((left, batches), (right, recalls)):
         log_sizes(ax, sizes)
         _chance(ax, N)
-    return finished(left, right)
+    return legends_below(left, right, ncols=3)
 
 
 def _over_seeds(ax: Axes, by_size: BySize, colour: str, label: str) -> None:
     curves = [(list(by_size), seed) for seed in zip(*by_size.values(), strict=True)]
-    lines_and_mean(ax, curves, colour, label, marker="o", ms=4)
+    lines_and_mean(ax, curves, colour, label, within=SHARE, marker="o", ms=4)
 
 
 def _chance(ax: Axes, N: int) -> None:

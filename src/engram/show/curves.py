@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.claims.readings import birth
-from engram.probes.columns import axis, column, memories
+from engram.probes.columns import axis, column, is_share, memories
 from engram.records import Record
 from engram.show.literal import literal
-from engram.show.panels import bars, dots, finished, lines_and_mean, mean_interval, panels
+from engram.show.panels import ANY, SHARE, bars, dots, finished, lines_and_mean, mean_interval, panels
 from engram.show.style import COLOURS, INK, MUTED, THEORY, house_style
 from engram.show.subtitles import describe, headline
 from engram.specs import Train
@@ -96,7 +96,8 @@ def levels_by_size(
 
 def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, label: str, ls: str = "-") -> None:
     """A column over steps: each seed as a faint line and their mean as a strong one."""
-    lines_and_mean(ax, [record.curve(column) for record in records], colour, label, ls)
+    within = SHARE if is_share(column) else ANY
+    lines_and_mean(ax, [record.curve(column) for record in records], colour, label, ls, within)
 
 
 def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], memory: str, colour: str) -> None:

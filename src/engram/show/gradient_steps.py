@@ -90,7 +90,9 @@ def _bars(ax: Axes, values: Mapping[str, float], unit: float) -> None:
     heights = [value / unit for value in values.values()]
     ax.bar(list(values), heights, color=["C0" if i % 2 == 0 else "C1" for i in range(len(heights))], width=0.6)
     for i, height in enumerate(heights):
-        ax.text(i, height, f"{height:.3g}", ha="center", va="bottom" if height >= 0 else "top", fontsize=9)
+        up = height >= 0
+        above = {"xytext": (0, 2 if up else -3), "textcoords": "offset points", "va": "bottom" if up else "top"}
+        ax.annotate(f"{height:.3g}", (i, height), ha="center", fontsize=9, **above)
     ax.tick_params(axis="x", labelsize=8.5)
     ax.margins(y=0.15)
 

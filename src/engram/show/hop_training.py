@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from engram.records import Record
 from engram.show.curves import seed_curves
 from engram.show.hop_looks import draw_looks
-from engram.show.panels import MARKS, BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
+from engram.show.panels import MARKS, SHARE, BySize, dots_and_mean, finished, log_sizes, panels, seed_dots
 from engram.show.style import CYCLE, INK, MUTED, REFERENCE, THEORY, house_style
 from engram.show.subtitles import describe, headline
 
@@ -68,7 +68,7 @@ def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int,
     """A line for each depth, one dot a seed; rings where others published a number."""
     for i, (depth, by_hops) in enumerate(errors.items()):
         several = max(map(len, by_hops.values())) > 1
-        seed_dots(ax, by_hops, CYCLE[i], f"{depth} layers{', mean and seeds' * several}")
+        seed_dots(ax, by_hops, CYCLE[i], f"{depth} layers{', mean and seeds' * several}", within=SHARE)
         others = published.get(depth, {})
         ax.plot(list(others), list(others.values()), "o--", **RINGS, mec=CYCLE[i], color=CYCLE[i])
     if published:

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from engram.records import Record
 from engram.records.files import Row
-from engram.show.panels import SHADES, finished, lines_and_mean, log_sizes, panels, seed_dots
+from engram.show.curves import seed_curves
+from engram.show.panels import SHADES, SHARE, finished, legends_below, lines_and_mean, log_sizes, panels, seed_dots
 from engram.show.style import INK, MUTED, REFERENCE, THEORY, house_style
 from engram.theory.forgetting import Plane
 from engram.theory.margin_law import margin_at, tilted
@@ -167,7 +168,7 @@ def oscillation(
         for ax, rate in zip(row, rates, strict=True):
             _margins(ax, first[d, rate].rows[:30], f"d={d}, η={rate:g}")
     for i, d in enumerate(widths):
-        seed_dots(axes[-1][0], {rate: shares[d, rate] for rate in rates}, f"C{i}", f"d={d}")
+        seed_dots(axes[-1][0], {rate: shares[d, rate] for rate in rates}, f"C{i}", f"d={d}", within=SHARE)
         rows = first[d, rates[-1]].rows
         axes[-1][1].plot(range(len(rows)), _column(rows, "edge"), color=f"C{i}", label=f"d={d}")
         axes[-1][2].plot(range(len(rows)), _column(rows, "rises"), color=f"C{i}", label=f"d={d}")
@@ -229,10 +230,10 @@ def large_steps(by_rate: Mapping[float, Sequence[Record]]) -> Figure:
     left, right = panels(10.4, 4, 1, 2)
     for i, (rate, records) in enumerate(by_rate.items()):
         for ax, column in ((left, "loss.in_context"), (right, "recall.W_O2")):
-            lines_and_mean(ax, [record.curve(column) for record in records], f"C{i}", f"η={rate:g}")
+            seed_curves(ax, records, column, f"C{i}", f"η={rate:g}")
     left.set(xlabel="training step", ylabel="loss in context", title="Only W_O2 is trained", yscale="log")
     left.set_yticks([3, 5, 10, 20], ["3", "5", "10", "20"])
     left.set_yticks([], minor=True)
     right.axhline(0.5, **REFERENCE, label="half recalled")
     right.set(xlabel="training step", ylabel="recall of W_O2", title="Its memory", ylim=(0, 1.02))
-    return finished(left, right)
+    return legends_below(left, right, ncols=5)

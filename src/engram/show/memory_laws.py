@@ -11,7 +11,7 @@ from engram.claims import Measure
 from engram.records import Record
 from engram.records.files import Row
 from engram.show.gradient_steps import error_bars
-from engram.show.panels import BySize, dots, finished, lines_and_mean, listed, log_sizes, panels
+from engram.show.panels import BySize, dots, finished, legends_below, lines_and_mean, listed, log_sizes, panels
 from engram.show.style import MUTED, REFERENCE, THEORY, house_style
 from engram.theory.capacity import low_rank_margin_variance, margin_variance
 from engram.theory.margins import slides_bound
@@ -113,7 +113,7 @@ def _ranks(ax: Axes, low_rank: BySize, d: int, N: int) -> None:
 @house_style()
 def bits_per_weight(by_load: Mapping[float, Sequence[Record]]) -> Figure:
     """Left: recall against bits per weight for each d, at the larger load. Right: sufficient and worst-case bits."""
-    left, right = panels(10.4, 4, 1, 2)
+    left, right = panels(10.4, 4.8, 1, 2)
     load, records = max(by_load.items())
     bits = [int(name.partition(".")[2]) for name in records[0].columns if name.startswith("recall.")]
     for i, at in enumerate(zip(*(r.rows for r in records), strict=True)):
@@ -130,7 +130,8 @@ def bits_per_weight(by_load: Mapping[float, Sequence[Record]]) -> Figure:
     right.plot(d, np.log2(d), **THEORY, label="log2 d")
     right.set(xlabel="width d", ylabel="bits per weight", title="Bits that a weight needs", ylim=(0, None))
     log_sizes(right, d)
-    return finished(left, right)
+    finished(left)
+    return legends_below(right, ncols=1)
 
 
 @house_style()

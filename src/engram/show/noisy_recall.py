@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from engram.records import Record
 from engram.show.curves import seed_curves
-from engram.show.panels import finished, panels, seed_dots
+from engram.show.panels import SHARE, finished, panels, seed_dots
 from engram.show.style import CYCLE, MUTED, house_style
 from engram.show.subtitles import describe, headline
 
@@ -69,7 +69,7 @@ def draw_gains(ax: Axes, gains: Gains, shares: Sequence[float]) -> None:
 def draw_ends(ax: Axes, ends: Mapping[str, Any]) -> None:
     """p(correct) at the end over α: of the model, and without the matrix; dashed: what the best predictor gives."""
     for colour, (words, by_alpha) in zip((RIGHT, CYCLE[2]), ends.items(), strict=True):
-        seed_dots(ax, by_alpha, colour, words)
+        seed_dots(ax, by_alpha, colour, words, within=SHARE)
     alphas = sorted(next(iter(ends.values())))
     ax.plot(alphas, [1 - alpha for alpha in alphas], color=MUTED, ls="--", lw=1, label="best predictor, 1 − α")
     ax.set(xlabel="share of noise α", ylabel="p(correct) on clean text, at the end", ylim=(0, 1.03))

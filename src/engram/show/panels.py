@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
 from engram.records.thinning import thinned
+from engram.show.series import quiet
 from engram.show.style import INK, SMALLEST
 
 SHADES = "cividis"  # even for colour-blind readers
@@ -19,7 +20,8 @@ BySize = Mapping[Any, Sequence[float]]  # values over seeds, by a size
 MARKS = "os^Dv"
 NEAR = 0.12  # in logarithms: 121 and 128
 FEW_TOKENS = 48  # have room for their marks in one row
-INTERVAL = "interval"  # the gid of what shows a 95 % interval: the line above a figure says so
+INTERVAL, CUT = "interval", "interval, cut"  # the gid of what shows a 95 % interval: the line above a figure says so
+ANY, SHARE = (-np.inf, np.inf), (0.0, 1.0)  # where intervals are drawn: those of shares end at 0 and 1
 
 
 def panels(width: float, height: float, rows: int = 1, columns: int = 1, **layout: Any) -> Any:
@@ -34,6 +36,11 @@ def finished(*axes: Axes, **look: Any) -> Figure:
     fig = axes[0].get_figure(root=True)
     assert fig is not None
     return fig
+
+
+def legends_below(*axes: Axes, ncols: int = 2, **look: Any) -> Figure:
+    """The figure of these panels, each with a legend below it: where curves fill the whole panel."""
+    return finished(*axes, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=ncols, **look)
 
 
 def log_sizes(ax: Axes, sizes: Iterable[float]) -> None:
@@ -92,21 +99,35 @@ def dots_and_mean(ax: Axes, by_size: BySize, i: int, label: str | None = None) -
     bars(ax, sizes, ends, f"C{i}")
 
 
-def seed_dots(ax: Axes, by_size: BySize, colour: str, label: str) -> None:
+def seed_dots(
+    ax: Axes, by_size: BySize, colour: str, label: str, within: tuple[float, float] = ANY, **mean: Any
+) -> None:
     """One dot a seed, and a line through their means with their intervals."""
     sizes = sorted(by_size)
-    for size in sizes:
-        ax.plot([size] * len(by_size[size]), by_size[size], "o", color=colour, ms=3.5, alpha=0.4)
-    ax.plot(sizes, [np.mean(by_size[size]) for size in sizes], color=colour, lw=1.6, label=label)
+    points = [(size, value) for size in sizes for value in by_size[size]]
+    ax.plot(*zip(*points, strict=True), "o", color=colour, ms=3.5, alpha=0.4, label=quiet(f"{label}, seeds"))
+    ax.plot(sizes, [np.mean(by_size[size]) for size in sizes], color=colour, lw=1.6, label=label, **mean)
     several = [size for size in sizes if len(by_size[size]) > 1]  # one seed has no interval
     if several:
-        bars(ax, several, [_ends(by_size[size]) for size in several], colour)
+        bars(ax, several, [_ends(by_size[size]) for size in several], colour, within=within)
 
 
-def bars(ax: Axes, places: Any, ends: Sequence[Any], colour: str, across: bool = False) -> None:
+def bars(
+    ax: Axes, places: Any, ends: Sequence[Any], colour: str, across: bool = False, within: tuple[float, float] = ANY
+) -> None:
     """The interval at each place, upright, or across where values lie on the x axis."""
     draw = ax.hlines if across else ax.vlines
-    draw(places, *zip(*ends, strict=True), color=colour, lw=1.8, alpha=0.8, gid=INTERVAL)
+    low, high = np.transpose(np.asarray(ends, dtype=float))
+    draw(places, *cut(low, high, within), color=colour, lw=1.8, alpha=0.8, gid=interval_id(low, high, within))
+
+
+def cut(low: Any, high: Any, within: tuple[float, float]) -> tuple[Any, Any]:
+    """The part of intervals that can be: Student's interval of a mean of shares may leave [0, 1]."""
+    return np.clip(low, *within), np.clip(high, *within)
+
+
+def interval_id(low: Any, high: Any, within: tuple[float, float]) -> str:
+    return CUT if np.any(low < within[0]) or np.any(high > within[1]) else INTERVAL
 
 
 def mean_interval(values: Any, axis: int = 0) -> tuple[Any, Any]:
@@ -129,16 +150,28 @@ def lines(ax: Axes, curves: Iterable[tuple[Any, Any]], label: str, **look: Any) 
 
 
 def lines_and_mean(
-    ax: Axes, curves: Sequence[tuple[Any, Any]], colour: str, label: str, ls: str = "-", **mean: Any
+    ax: Axes,
+    curves: Sequence[tuple[Any, Any]],
+    colour: str,
+    label: str,
+    ls: str = "-",
+    within: tuple[float, float] = ANY,
+    **mean: Any,
 ) -> None:
     """Each seed as a faint line; their mean, where all were measured, as a strong one with its interval."""
     for curve in curves if len(curves) > 1 else []:
-        _plot_thinned(ax, *curve, color=colour, lw=0.6, alpha=0.25, ls=ls)
-    mean_and_interval(ax, curves, colour, label, ls, **mean)
+        _plot_thinned(ax, *curve, color=colour, lw=0.6, alpha=0.25, ls=ls, label=quiet(f"{label}, one seed"))
+    mean_and_interval(ax, curves, colour, label, ls, within, **mean)
 
 
 def mean_and_interval(
-    ax: Axes, curves: Sequence[tuple[Any, Any]], colour: str, label: str, ls: str = "-", **mean: Any
+    ax: Axes,
+    curves: Sequence[tuple[Any, Any]],
+    colour: str,
+    label: str,
+    ls: str = "-",
+    within: tuple[float, float] = ANY,
+    **mean: Any,
 ) -> None:
     """The mean of all seeds, where all were measured, in the band of its interval."""
     shared = reduce(np.intersect1d, [np.asarray(x) for x, _ in curves])
@@ -146,7 +179,9 @@ def mean_and_interval(
     if len(curves) > 1:
         low, high = mean_interval(values)
         shown = thinned(shared, values.mean(axis=0))
-        ax.fill_between(shared[shown], low[shown], high[shown], color=colour, alpha=0.18, lw=0, gid=INTERVAL)
+        look = {"color": colour, "alpha": 0.18, "lw": 0, "gid": interval_id(low, high, within)}
+        low, high = cut(low[shown], high[shown], within)
+        ax.fill_between(shared[shown], low, high, label=quiet(f"{label}: 95 % interval"), **look)
     _plot_thinned(ax, shared, values.mean(axis=0), color=colour, lw=1.8, label=label, ls=ls, **mean)
 
 

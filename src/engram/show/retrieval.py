@@ -110,7 +110,8 @@ def denoising_panels(
             _scales(bottom, runs[case, kind], f"C{i}", kind)
         bayes = runs[case, "softmax"][0].rows[0]["loss.bayes"]
         top.axhline(bayes, **THEORY, label="Bayes, same prompts")
-        top.text(1, bayes, f"{bayes:.4f}", transform=top.get_yaxis_transform(), ha="right", va="top", fontsize=8)
+        below = {"xytext": (0, -2), "textcoords": "offset points", "ha": "right", "va": "top", "fontsize": 8}
+        top.annotate(f"{bayes:.4f}", (1, bayes), xycoords=top.get_yaxis_transform(), **below)
         if case == "subspace":
             top.axhline(floor, **REFERENCE, label=f"Bayes, mean over prompts ({floor:.4f})")
         for level in published.get(case, ()):

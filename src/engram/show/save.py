@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from engram.errors import EngramError
 from engram.records.files import replace, writing_to
 from engram.show.literal import plain
+from engram.show.series import Names, names_of
 from engram.show.style import house_style
 
 FORMATS = {
@@ -44,6 +45,24 @@ def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
+def save_as(figure: Figure, path: Path) -> None:
+    """One file, whose suffix says what it is: a picture, or the numbers in it."""
+    kind = path.suffix[1:].lower()
+    known_suffix(path)
+    with writing_to(path.parent):
+        if kind in FORMATS:
+            replace(path, image_bytes(figure, kind))
+        else:
+            drawn = drawn_data(figure)
+            replace(path, (as_csv(drawn) if kind == "csv" else json.dumps(drawn)).encode())
+
+
+def known_suffix(path: Path) -> None:
+    known = [f".{kind}" for kind in (*FORMATS, "csv", "json")]
+    if path.suffix.lower() not in known:
+        raise EngramError(f"-o {str(path)!r}: its end says the format; write one of {', '.join(known)}")
+
+
 @lru_cache(maxsize=8)  # the report shows the pictures that were just saved
 def image_bytes(figure: Figure, kind: str) -> bytes:
     """The same bytes for the same figure: the style's settings for saving hold, and there is no clock."""
@@ -69,7 +88,8 @@ def small_image(figure: Figure, note: str) -> bytes:
 def drawn_data(figure: Figure) -> dict[str, Any]:
     """Exactly what the figure shows, panel by panel: lines with their points, images with cells, boxes, shapes."""
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    return {"panels": [_panel(ax) for ax in panels if ax.lines or ax.images or ax.patches or ax.collections]}
+    drawn = [ax for ax in panels if ax.lines or ax.images or ax.patches or ax.collections]
+    return {"panels": [_panel(ax, names) for ax, names in zip(drawn, names_of(drawn), strict=True)]}
 
 
 COLUMNS: tuple[str, ...] = (
@@ -108,25 +128,29 @@ def _rows(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
         cells = ((x, y, value) for y, row in enumerate(image) for x, value in enumerate(row))
         yield from ({"kind": "image", "series": i, "x": x, "y": y, "value": value} for x, y, value in cells)
     for i, box in enumerate(panel["boxes"], 1):
-        yield {"kind": "box", "series": i} | dict(zip(("x", "y", "width", "height"), box, strict=True))
+        named = {"kind": "box", "series": i, "label": panel["box_labels"][i - 1]}
+        yield named | dict(zip(("x", "y", "width", "height"), box, strict=True))
     for i, shape in enumerate(panel["shapes"], 1):
+        named = {"kind": "shape", "series": i, "label": panel["shape_labels"][i - 1]}
         points = ((part, x, y) for part, path in enumerate(shape, 1) for x, y in path)
-        yield from ({"kind": "shape", "series": i, "part": part, "x": x, "y": y} for part, x, y in points)
+        yield from (named | {"part": part, "x": x, "y": y} for part, x, y in points)
 
 
-def _panel(ax: Axes) -> dict[str, Any]:
+def _panel(ax: Axes, names: Names) -> dict[str, Any]:
     rectangles = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     return {
         "title": plain(ax.get_title(loc="left")),
         "x": plain(ax.get_xlabel()),
         "y": plain(ax.get_ylabel()),
         "lines": [
-            {"label": plain(str(line.get_label())), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
+            {"label": names.of(line), "x": _numbers(line.get_xdata()), "y": _numbers(line.get_ydata())}
             for line in ax.lines
         ],
         "images": [_numbers(image.get_array()) for image in ax.images],
         "boxes": [_numbers([*box.get_xy(), box.get_width(), box.get_height()]) for box in rectangles],
         "shapes": [[_numbers(path.vertices) for path in shape.get_paths()] for shape in ax.collections],
+        "box_labels": [names.of(box) for box in rectangles],
+        "shape_labels": [names.of(shape) for shape in ax.collections],
     }
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from engram.records import Record
 from engram.records.files import Row
-from engram.show.panels import BySize, dots, finished, listed, log_sizes, panels
+from engram.show.panels import BySize, dots, finished, legends_below, listed, log_sizes, panels
 from engram.show.style import INK, MUTED, REFERENCE, THEORY, house_style
 
 Guide = Callable[[float], float]
@@ -77,7 +77,7 @@ def families_figure(
     layers: Mapping[float, Sequence[Record]],
 ) -> Figure:
     """Left: powers of p on the finite-size curve. Middle: schemes against the least error. Right: layers by size."""
-    left, middle, right = panels(15, 4.4, 1, 3)
+    left, middle, right = panels(15, 5, 1, 3)
     for i, (label, points) in enumerate(exact.items()):
         d, error = np.array(points, dtype=float).T
         name = f"p^{label[1]:g}, {'truncated' if label[0] == 'cut' else 'whole'}"
@@ -86,8 +86,8 @@ def families_figure(
     left.set(xscale="log", yscale="log", xlabel="width d", ylabel="error", title="q = p^ρ on the finite-size curve")
     _schemes_and_bound(middle, tried, schemes, least)
     _layers(right, layers)
-    middle.legend(fontsize=7.5, ncols=3, loc="upper right")
-    return finished(left, right, fontsize=8)
+    legends_below(left, middle, ncols=3)
+    return legends_below(right)
 
 
 def _schemes_and_bound(ax: Axes, tried: Sequence[Record], schemes: Sequence[str], least: Sequence[Row]) -> None:
@@ -98,7 +98,6 @@ def _schemes_and_bound(ax: Axes, tried: Sequence[Record], schemes: Sequence[str]
     ax.plot(widths, [row["least"] for row in least], **THEORY, label="least error of any q")
     ax.plot(widths, [row["bound"] for row in least], **REFERENCE, label="c (d+1)^(−(α−1))")
     ax.set(yscale="log", xlabel="width d", ylabel="error", title="No scheme is below the bound")
-    ax.set_ylim(top=50)  # room for the legend above all lines
     log_sizes(ax, widths)
 
 

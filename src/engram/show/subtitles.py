@@ -10,7 +10,7 @@ from engram.claims.experiment import Runs
 from engram.claims.ranges import tested_range
 from engram.records import Record
 from engram.show.literal import literal
-from engram.show.panels import INTERVAL
+from engram.show.panels import CUT, INTERVAL
 from engram.show.style import MUTED, house_style, written_out
 from engram.specs import Train
 
@@ -18,18 +18,26 @@ KINDS = {"Train": "training", "Search": "search for a capacity", "Check": "measu
 PLURALS = {"search for a capacity": "searches for a capacity"}
 UNBROKEN = "\u00a0"  # a space at which no line ends
 INTERVALS = f"Bands and bars around means: 95{UNBROKEN}% intervals over seeds."
+AT_THE_ENDS = f"{INTERVALS[:-1]}; those of shares are cut at 0 and 1."
 LETTERS = 14  # that fit into an inch
 
 
 def headline(fig: Figure, text: str) -> Figure:
     """The figure with a line above it, or as many as its width requires; it says what bands and bars are."""
-    drawn = [part for ax in fig.axes for part in (*ax.collections, *ax.lines)]
-    if any(part.get_gid() == INTERVAL for part in drawn):
-        text = f"{text.rstrip('. ')}. {INTERVALS}"
-    lines = wrap(text, int(LETTERS * fig.get_figwidth()))
+    drawn = {part.get_gid() for ax in fig.axes for part in (*ax.collections, *ax.lines)}
+    if drawn & {INTERVAL, CUT}:
+        text = f"{text.rstrip('. ')}. {AT_THE_ENDS if CUT in drawn else INTERVALS}"
+    lines = _even_lines(text, int(LETTERS * fig.get_figwidth()))
     with house_style():
         fig.suptitle("\n".join(map(literal, lines)), fontsize=9, color=MUTED, x=0.01, ha="left")
     return fig
+
+
+def _even_lines(text: str, letters: int) -> list[str]:
+    """As few lines as it needs, and none with a single word in it."""
+    lines = wrap(text, letters)
+    least = next(n for n in range(len(text) // max(1, len(lines)), letters + 1) if len(wrap(text, n)) == len(lines))
+    return wrap(text, least)
 
 
 def subtitled(fig: Figure, runs: Runs) -> Figure:

@@ -1,34 +1,44 @@
 """The figure of a sweep: its axes are the swept fields, and no mean is taken over different settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from textwrap import shorten
 from typing import Any
 
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from engram.show.panels import log_sizes, panels
+from engram.probes.columns import is_share
+from engram.show.panels import ANY, MARKS, SHADES, SHARE, bars, log_sizes, panels
+from engram.show.series import quiet
 from engram.show.style import CYCLE, house_style
 from engram.show.subtitles import headline
 from engram.specs.encode import TAGS
 
 Row = Mapping[str, Any]  # as a sweep's --json says it
+Place = Callable[[Row, float], float]  # where a row stands on the x axis, moved aside by a share of the least gap
 WIDE = 8  # a range of values from which on the axis is logarithmic
+APART = 0.36  # of the least gap on the x axis: from the first line to the last
 LETTERS = 12  # of a name on the x axis; longer ones are written aslant
+IN_LEGEND = 12  # letters of a legend that fit into an inch
 
 
 @house_style()
 def sweep_figure(
     rows: Sequence[Row], fields: Sequence[str], metrics: Sequence[str], about: str, zipped: bool
 ) -> Figure:
-    """The first field on the x axis, a line for each value of the second, a panel for each label and further value.
+    """The first field with numbers on the x axis, a colour for each value of the next, a panel for every further one.
 
     Of values that were paired (zipped) each pair is a place on the x axis, and so is a label where no field was swept.
     """
-    across, *further = ([] if zipped else list(fields)) or [""]
+    across, *further = sorted([] if zipped else fields, key=lambda field: not _sizes(rows, field)) or [""]
     by_panel = _grouped(rows, lambda row: _panel_of(row, further[1:], across))
     width = max(5.6, min(14.0, 1.6 + 3.6 * len(by_panel)))
-    axes = panels(width, 0.9 + 2.6 * len(metrics), len(metrics), len(by_panel), squeeze=False, sharey="row")
+    axes = panels(
+        width, 1.1 + 2.6 * len(metrics), len(metrics), len(by_panel), squeeze=False, sharex="col", sharey="row"
+    )
     for column, (title, same) in enumerate(by_panel.items()):
         for ax, metric in zip(axes[:, column], metrics, strict=True):
             _draw(ax, same, across, further[:1], metric)
@@ -36,18 +46,27 @@ def sweep_figure(
             ax.set_ylabel(f"{metric} at the end" if column == 0 else "")
         axes[-1, column].set_xlabel(across or ", ".join(fields) or "what was run")
     for row, metric in zip(axes, metrics, strict=True):
-        _fit(row[0], [value for one in rows for value in one["metrics"][metric]["values"]])
-    if further:
-        axes[0, 0].legend(fontsize=8)
-    about = f"{about}. Dots: seeds (means over the last tenth of the steps); bars: 95 % of their mean, cut at the edge."
-    return headline(axes[0, 0].get_figure(root=True), about)
+        _fit(row[0], [value for one in rows for value in one["metrics"][metric]["values"]], is_share(metric))
+    fig = axes[0, 0].get_figure(root=True)
+    _name_colours(fig, axes)
+    about = f"{about}. Dots: seeds (means over the last tenth of the steps); intervals are cut at the edge."
+    return headline(fig, about)
 
 
-def _fit(ax: Axes, values: Sequence[float]) -> None:
+def _name_colours(fig: Figure, axes: Any) -> None:
+    """Below all panels, where nothing is covered; a label may lack some of the values."""
+    shown = {label: line for ax in axes.flat for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if shown:
+        ncols = int(IN_LEGEND * fig.get_figwidth() / (4 + max(map(len, shown))))
+        fig.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=max(1, min(ncols, len(shown))))
+
+
+def _fit(ax: Axes, values: Sequence[float], share: bool) -> None:
     """The seeds fill the panel: intervals of two or three seeds may be ten times as long."""
     low, high = min(values), max(values)
     room = 0.25 * (high - low) or 0.05 * max(abs(high), 0.1)
-    ax.set_ylim(low - room, high + room)
+    least, most = (-0.02, 1.02) if share else ANY
+    ax.set_ylim(max(low - room, least), min(high + room, most))
 
 
 def _grouped(rows: Sequence[Row], key: Any) -> dict[str, list[Row]]:
@@ -64,11 +83,19 @@ def _panel_of(row: Row, fields: Sequence[str], across: str) -> str:
 
 
 def _draw(ax: Axes, rows: Sequence[Row], across: str, by: Sequence[str], metric: str) -> None:
-    place = _places(ax, rows, across)
-    lines = _grouped(rows, lambda row: ", ".join(f"{name} = {row['settings'].get(name, '–')}" for name in by))
+    place, joined = _places(ax, rows, across), "-" if _sizes(rows, across) else ""
+    lines = _grouped(
+        rows, lambda row: ", ".join(f"{name} = {_in_words(row['settings'].get(name, '–'))}" for name in by)
+    )
     for i, (label, same) in enumerate(lines.items()):
-        measured = [(place[_value(row, across)], row["metrics"][metric]) for row in same if row["n"]]
-        _draw_line(ax, measured, CYCLE[i % len(CYCLE)], label)
+        aside = APART * (i / (len(lines) - 1) - 0.5) if len(lines) > 1 else 0.0
+        measured = [(place(row, aside), row["metrics"][metric]) for row in same if row["n"]]
+        look = {"color": _colour(i, len(lines)), "marker": MARKS[i % len(MARKS)], "ls": joined}
+        _draw_line(ax, measured, label or quiet(metric), is_share(metric), look)
+
+
+def _colour(i: int, of: int) -> str:
+    return CYCLE[i] if of <= len(CYCLE) else to_hex(colormaps[SHADES](i / (of - 1)))
 
 
 def _value(row: Row, across: str) -> Any:
@@ -88,35 +115,55 @@ def _in_words(value: Any) -> str:
     )
 
 
-def _places(ax: Axes, rows: Sequence[Row], across: str) -> dict[str, float]:
+def _sizes(rows: Sequence[Row], across: str) -> list[float]:
+    """The values of a field in their order, if all are numbers; else none."""
+    found = [row["settings"].get(across) for row in rows]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
+        return []
+    return sorted({float(value) for value in found})  # type: ignore[arg-type]
+
+
+def _places(ax: Axes, rows: Sequence[Row], across: str) -> Place:
     """Numbers where they belong, on a logarithmic axis if they lie far apart; names one after the other."""
-    names = list(dict.fromkeys(_value(row, across) for row in rows))
     ax.margins(x=0.1)
-    numbers = [row["settings"].get(across) for row in rows]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers):
-        sizes = sorted({float(value) for value in numbers})  # type: ignore[arg-type]
-        far = sizes[0] > 0 and sizes[-1] >= WIDE * sizes[0]
-        log_sizes(ax, sizes) if far else ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
-        return {_in_words(value): float(value) for value in numbers}  # type: ignore[arg-type]
+    sizes = _sizes(rows, across)
+    if sizes and _far_apart(sizes):
+        log_sizes(ax, sizes)
+        ratio = min(b / a for a, b in pairwise(sizes))
+        return lambda row, aside: row["settings"][across] * ratio**aside
+    if sizes:
+        shown = sizes if len(sizes) < 8 else sizes[::2]
+        ax.set_xticks(shown, [f"{size:g}" for size in shown])
+        gap = min((b - a for a, b in pairwise(sizes)), default=1.0)
+        return lambda row, aside: row["settings"][across] + gap * aside
+    names = list(dict.fromkeys(_value(row, across) for row in rows))
     slant = {"rotation": 20, "ha": "right"} if max(map(_width, names)) > LETTERS else {}
     ax.set_xticks(range(len(names)), names, **slant)
-    return {name: float(i) for i, name in enumerate(names)}
+    ax.set_xlim(-0.5, len(names) - 0.5)
+    return lambda row, aside: names.index(_value(row, across)) + aside
+
+
+def _far_apart(sizes: Sequence[float]) -> bool:
+    """Over a wide range, or each the same multiple of the one before: 16, 32, 64."""
+    if sizes[0] <= 0 or len(sizes) < 2:
+        return False
+    ratios = [b / a for a, b in pairwise(sizes)]
+    even = len(sizes) > 2 and min(ratios) > 1.3 and max(ratios) < 1.1 * min(ratios)
+    return even or sizes[-1] >= WIDE * sizes[0]
 
 
 def _width(name: str) -> int:
     return max(map(len, name.split("\n")))
 
 
-def _draw_line(ax: Axes, measured: Sequence[tuple[float, Row]], colour: str, label: str) -> None:
-    for x, found in measured:
-        ax.plot([x] * len(found["values"]), found["values"], "o", color=colour, ms=3, alpha=0.35)
-    known = [(x, found) for x, found in measured if found["low"] is not None]
-    spans = [
-        [found["mean"] - found["low"] for _, found in known],
-        [found["high"] - found["mean"] for _, found in known],
-    ]
-    xs, means = [x for x, _ in measured], [found["mean"] for _, found in measured]
-    ax.plot(xs, means, "o-", color=colour, ms=5, lw=1.5, label=label)
-    ax.errorbar(
-        [x for x, _ in known], [f["mean"] for _, f in known], spans, fmt="none", color=colour, capsize=3, lw=1.2
-    )
+def _draw_line(
+    ax: Axes, measured: Sequence[tuple[float, Row]], label: str, share: bool, look: Mapping[str, Any]
+) -> None:
+    colour, seeds = look["color"], quiet(f"{label.removeprefix('_')}, seeds")
+    points = [(x, value) for x, found in measured for value in found["values"]]
+    if points:
+        ax.plot(*zip(*points, strict=True), "o", mfc="w", mec=colour, ms=4, zorder=3, label=seeds)
+    ax.plot([x for x, _ in measured], [found["mean"] for _, found in measured], ms=5, lw=1.5, label=label, **look)
+    known = [(x, (found["low"], found["high"])) for x, found in measured if found["low"] is not None]
+    if known:
+        bars(ax, [x for x, _ in known], [ends for _, ends in known], colour, within=SHARE if share else ANY)

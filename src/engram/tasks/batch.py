@@ -9,6 +9,8 @@ from jaxtyping import Bool, Int
 
 from engram.errors import EngramError
 
+UNSEEN = 2**40  # a step beyond any run: sequences that training never sees
+
 
 @dataclass(frozen=True)
 class Batch:

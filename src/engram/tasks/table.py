@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engram.errors import EngramError, did_you_mean
 from engram.plain import read_plain
 
 Fact = tuple[str, str, str]
 Cells = list[str]
+Columns = tuple[str, ...]
 COLUMNS = ("subject", "relation", "answer")
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+COUNT = {2: "two", 3: "three"}
 MOST_TOLD = 20  # mistakes: a file that was not meant as a table has one on every line
 
 
@@ -37,15 +40,7 @@ def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
 
     A warning says which column was taken for which, where the first line does not.
     """
-    try:
-        text = read_plain(path, most, follow=True).decode("utf-8-sig")  # the user named it: it may be a link
-        table = _parsed(text)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        remedy = "save it as UTF-8" if isinstance(error, UnicodeDecodeError) else "give a text file"
-        raise EngramError(
-            f"{path}: cannot be read as CSV ({why}); {remedy}, with the columns {', '.join(COLUMNS)}"
-        ) from None
+    table = _read(path, most, COLUMNS)
     senseless = mistakes_in(table.facts, lambda i: f"line {table.lines[i]}")
     by_line = sorted([*table.mistakes, *((table.lines[i], why) for i, why in senseless)], key=lambda found: found[0])
     if mistakes := [why for _, why in by_line] or too_few(table.facts):
@@ -55,36 +50,65 @@ def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
     return table.facts
 
 
+def read_columns(path: Path, most: int, needed: Columns, also: Columns = ()) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a file as dicts, each with its line; columns in `also` may be missing, other ones are ignored."""
+    table = _read(path, most, needed, also)
+    empty = [
+        (line, f"line {line} ({_shown(row)}): {name} is empty")
+        for line, row in zip(table.lines, table.facts, strict=True)
+        for name, cell in zip(needed, row, strict=False)
+        if not cell
+    ]
+    if mistakes := [why for _, why in sorted([*table.mistakes, *empty])]:
+        raise BadTable(path, mistakes)
+    rows = (dict(zip((*needed, *also), row, strict=True)) for row in table.facts)
+    return list(zip(table.lines, rows, strict=True))
+
+
+def _read(path: Path, most: int, needed: Columns, also: Columns = ()) -> "Table":
+    try:
+        text = read_plain(path, most, follow=True).decode("utf-8-sig")  # the user named it: it may be a link
+        return _parsed(text, needed, also)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        remedy = "save it as UTF-8" if isinstance(error, UnicodeDecodeError) else "give a text file"
+        raise EngramError(
+            f"{path}: cannot be read as CSV ({why}); {remedy}, with the columns {', '.join(needed)}"
+        ) from None
+
+
 @dataclass(frozen=True)
 class Table:
     """The facts that could be read, the line on which each begins, what is wrong with other lines, and what was guessed
     of the first."""
 
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Any, ...] = ()
     lines: tuple[int, ...] = ()
     mistakes: tuple[tuple[int, str], ...] = ()
     guess: str = ""
 
 
-def _parsed(text: str) -> Table:
-    """The separator is the one with which the first line has most of the columns, or three of any name."""
+def _parsed(text: str, needed: Columns, also: Columns = ()) -> Table:
+    """The separator is the one with which the first line has most of the columns, or as many of any name."""
     tables = {separator: list(_rows(text, separator)) for separator in SEPARATORS}
     heads = {separator: rows[0][1] if rows else [] for separator, rows in tables.items()}
-    separator = max(heads, key=lambda one: (len(set(_names(heads[one])) & set(COLUMNS)), len(_filled(heads[one])) == 3))
-    rows, wrong = tables[separator], _wrong_head(heads[separator])
-    guess = _guessed(rows) if wrong else Guess(_names(heads[separator]), rows[1:])
+    known = {separator: len(set(_names(head)) & set(needed)) for separator, head in heads.items()}
+    separator = max(heads, key=lambda one: (known[one], len(_filled(heads[one])) == len(needed)))
+    rows, wrong = tables[separator], _wrong_head(heads[separator], needed)
+    guess = _guessed(rows, needed) if wrong else Guess(_names(heads[separator]), rows[1:])
     if guess is None:
         return Table(mistakes=tuple((1, why) for why in wrong))
     names, facts, lines, mistakes = guess.names, [], [], []
     for line, cells in guess.rows:
-        why = _wrong_cells(cells, names, separator)
+        why = _wrong_cells(cells, names, separator, needed)
         if why:
             mistakes.append((line, f"line {line} ({_shown(cells)}): {why}"))
         else:
-            facts.append(tuple(cells[names.index(column)] for column in COLUMNS))
+            there = dict(zip(names, cells, strict=False))
+            facts.append(tuple(there.get(column, "") for column in (*needed, *also)))
             lines.append(line)
     if not facts and not mistakes:
-        mistakes.append((1, "has no facts below its first line"))
+        mistakes.append((1, "has nothing below its first line"))
     return Table(tuple(facts), tuple(lines), tuple(mistakes), guess.words)
 
 
@@ -97,16 +121,17 @@ class Guess:
     words: str = ""
 
 
-def _guessed(rows: Sequence[tuple[int, Cells]]) -> Guess | None:
-    """Three columns of other names: known ones stay, the rest comes in order; None where this says nothing.
+def _guessed(rows: Sequence[tuple[int, Cells]], needed: Columns) -> Guess | None:
+    """As many columns of other names: known ones stay, the rest comes in order; None where this says nothing.
 
-    A first line without a known name is a fact if its second word comes again below: relations do, headers do not.
+    Only facts are guessed. A first line without a known name is one if its second word comes again below: relations do,
+    headers do not.
     """
     head = _filled(rows[0][1]) if rows else []
-    known = [name for name in _names(head) if name in COLUMNS]
-    if len(head) != len(COLUMNS) or len(set(known)) < len(known):
+    known = [name for name in _names(head) if name in needed]
+    if needed != COLUMNS or len(head) != len(needed) or len(set(known)) < len(known):
         return None
-    left = iter(column for column in COLUMNS if column not in known)
+    left = iter(column for column in needed if column not in known)
     names = [name if name in known else next(left) for name in _names(head)]
     order, first = ", ".join(names), _shown(head)
     if not known and any(cells[1:2] == head[1:2] for _, cells in rows[1:]):
@@ -133,23 +158,24 @@ def _names(head: Cells) -> Cells:
     return [name.casefold() for name in head]
 
 
-def _wrong_head(head: Cells) -> list[str]:
+def _wrong_head(head: Cells, needed: Columns) -> list[str]:
     if not head:
-        return [f"is empty; its first line must be: {', '.join(COLUMNS)}"]
+        return [f"is empty; its first line must be: {', '.join(needed)}"]
     found, has = Counter(_names(head)), f"; its first line has: {', '.join(filter(None, head))}"
-    others = [name for name in head if name.casefold() not in COLUMNS]
-    hints = {column: did_you_mean(column, others).strip() for column in COLUMNS}
-    missing = [f"{name} ({hints[name]})" if hints[name] else name for name in COLUMNS if not found[name]]
-    twice = [f"two columns are called {name}{has}" for name in COLUMNS if found[name] > 1]
-    wanted = f"; name them {', '.join(COLUMNS)}, in any order, or give exactly three columns in this order"
+    others = [name for name in head if name.casefold() not in needed]
+    hints = {column: did_you_mean(column, others).strip() for column in needed}
+    missing = [f"{name} ({hints[name]})" if hints[name] else name for name in needed if not found[name]]
+    twice = [f"two columns are called {name}{has}" for name in needed if found[name] > 1]
+    order = ", or give exactly three columns in this order" if needed == COLUMNS else ""
+    wanted = f"; name them {', '.join(needed)}, in any order{order}"
     return [f"no column {', '.join(missing)}{has}{wanted}", *twice] if missing else twice
 
 
-def _wrong_cells(cells: Cells, names: Cells, separator: str) -> str | None:
+def _wrong_cells(cells: Cells, names: Cells, separator: str, needed: Columns) -> str | None:
     if any("\n" in cell or "\r" in cell for cell in cells):
         return "a quotation mark is not closed, or a name has a line break"
-    if len(cells) <= max(names.index(column) for column in COLUMNS):
-        return f"three values are needed: {', '.join(COLUMNS)}"
+    if len(cells) <= max(names.index(column) for column in needed):
+        return f"{COUNT.get(len(needed), len(needed))} values are needed: {', '.join(needed)}"
     if any(cells[len(names) :]):
         kind = SEPARATORS[separator]
         return f"{len(cells)} values for {len(names)} columns; put a name that has a {kind} in quotation marks"

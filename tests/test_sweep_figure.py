@@ -20,7 +20,7 @@ def rows(**fields: list[Any]) -> list[dict[str, Any]]:
     return found
 
 
-def drawn(zipped: bool = False, **fields: list[Any]) -> Figure:
+def drawn(zipped: Any = False, **fields: list[Any]) -> Figure:
     names = [f"task.{name}" for name in fields]
     return sweep_figure(rows(**fields), names, ["accuracy", "loss"], "2 seeds", zipped)
 

@@ -26,7 +26,8 @@ WHY = {
         "Keys at the last token of a template are alike, so that an edit writes over countries that have its old "
         "answer: in a look at 40 facts 1 % of these neighbours stay, 81 % of the others. Relations with few answers "
         "lose most: 25 % stay of currencies, 50 % of continents, 73 % of languages, 91 % of capitals. The study in "
-        "which 90 % stayed had five facts and the smallest step that flips."
+        "which 90 % stayed had five facts and the smallest step that flips. Control: the other measures of the same "
+        "edits agree, and an edit that is undone gives the model back to the byte."
     ),
 }
 PROSE = "bcdd7e2eae81b6159030c38f6238edf5a924b34a90ce9ae4a81f3a246673f8ea"  # SHA-256 of engram.tasks.prose

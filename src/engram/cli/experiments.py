@@ -129,6 +129,7 @@ def show(
 def _print_shown(found: "Shown", scale: str | None) -> None:
     from engram.claims.seeds import seeds_in_words
     from engram.claims.verdicts import committed_verdicts
+    from engram.show.paper import beyond_a_page
     from engram.show.preliminary import print_first
     from engram.show.tables import print_reasons, print_rows
 
@@ -148,6 +149,7 @@ def _print_shown(found: "Shown", scale: str | None) -> None:
     tell_figures(found.figures)
     if found.caption:
         tell(f"caption {found.caption}")
+    say(*filter(None, [beyond_a_page(found.height)]))
 
 
 def fields(name: Name, *, scale: str = "quick", json: bool = False) -> None:

@@ -125,7 +125,7 @@ def test_reprs_are_short(record: Record) -> None:
 
 def test_a_result_says_verdicts_and_what_it_holds(home: Path) -> None:
     said = repr(engram.run("memory.margin", scale="smoke"))
-    assert said.startswith("<Result of memory.margin, smoke scale: .records 1, .figures ")
+    assert said.startswith("<Result of memory.margin, smoke scale: .records 2, .figures ")
     assert all(len(line) < 120 for line in said.splitlines())
     assert len(said.splitlines()) == 1 + len(find("memory.margin").statements)
 

@@ -118,7 +118,7 @@ def _lies_on(line: Line2D, ax: Axes) -> bool:
 
 
 def _within(box: BboxBase, points: np.ndarray) -> np.ndarray:
-    return ((points > box.min) & (points < box.max)).all(axis=1)
+    return np.asarray(((points > box.min) & (points < box.max)).all(axis=1))
 
 
 def misfits(figure: Figure, width: float) -> list[str]:

@@ -23,7 +23,10 @@ IDENTITY = Layer(queries="identity", feed_forward="mlp")
 
 
 def weights(model: Architecture, seed: int, dtype: torch.dtype = torch.float64) -> Weights:
-    return {name: value.to(dtype) for name, value in model.init(TASK.N, TASK.T, seed).items()}
+    """Biases drawn, too: zero ones would hide that they are missing."""
+    rng = torch.Generator().manual_seed(seed)
+    w = {name: value.to(dtype) for name, value in model.init(TASK.N, TASK.T, seed).items()}
+    return {n: torch.randn(len(W), dtype=dtype, generator=rng) if W.ndim == 1 else W for n, W in w.items()}
 
 
 def plain(
@@ -54,12 +57,15 @@ layers = st.lists(
     sizes=st.tuples(st.sampled_from([2, 4, 8]), st.integers(1, 10)),
     group=st.sampled_from(["in_context", "global"]),
     seed=st.integers(0, 99),
+    biases=st.sampled_from([(), ("K", "F"), ("Q", "K", "V", "O", "I", "F")]),
 )
 def test_the_sweep_is_the_plain_way(
-    layers: list[Layer], norm: Any, scale: Any, sizes: tuple[int, int], group: str, seed: int
+    layers: list[Layer], norm: Any, scale: Any, sizes: tuple[int, int], group: str, seed: int, biases: Any
 ) -> None:
     """To 1e-10 in float64: every metric of a matrix and a share that are drawn, of any shape of transformer."""
-    model = Transformer(d=sizes[0], hidden=sizes[1], layers=tuple(layers), norm=norm, scale=scale)
+    turns = seed % 2 and all(sizes[0] // layer.heads % 2 == 0 for layer in layers)
+    more: Any = {"positions": "rotary" if turns else "embedded", "biases": biases}
+    model = Transformer(d=sizes[0], hidden=sizes[1], layers=tuple(layers), norm=norm, scale=scale, **more)
     w, batch, draw = weights(model, seed), TASK.sample(seed, 0, 6), np.random.default_rng(seed)
     found = sweep(model, w, batch, group, (0.0, 0.3, 0.5, 1.0), noise=3)
     assert found.matrices == tuple(name for name in model.names if name.startswith("W_"))

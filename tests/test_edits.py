@@ -55,7 +55,7 @@ def other(network: Network) -> tuple[int, int]:
 def test_the_second_moment_is_the_mean_of_outer_products(network: Network) -> None:
     rows = torch.randint(network.sizes.N, (11, 5), generator=torch.Generator().manual_seed(1))
     keys = [key(network, 2, rows[b, : t + 1].tolist()) for b in range(11) for t in range(1, 5)]
-    C = sum(torch.outer(k, k) for k in keys) / len(keys)
+    C = torch.stack([torch.outer(k, k) for k in keys]).mean(0)
     ridge = 1e-3 * C.diagonal().mean() * torch.eye(len(C)).double()
     assert torch.allclose(second_moment(network, rows, 2), C + ridge, atol=1e-12)
 

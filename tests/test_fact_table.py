@@ -168,3 +168,15 @@ def test_the_command_tells_each_mistake_on_a_line_of_its_own(
     assert lines[0] == "line 2 (s0, r): three values are needed: subject, relation, answer"
     assert lines[-1] == "… and 5 more"
     assert last == f"engram: {path}: 25 mistakes, told above; mend them and run the same command again"
+
+
+def test_a_run_on_a_table_says_what_it_was_made_for(
+    home: Path, tmp_path: Path, said: Callable[..., tuple[int, str, str]]
+) -> None:
+    code, _, err = said("fact", "learn", str(table(tmp_path, BODY)), "--steps", "2")
+    assert code == 0, err
+    assert "facts.csv: it has no header; its first line (France, capital, Paris) is a fact" in err
+    listed = said("runs", "ls")[1]
+    assert "fact learn · facts.csv  steps=2" in listed
+    assert "accuracy " in listed
+    assert "need more than half of the way from chance" in said("fact", "see", "last", "France", "capital")[1]

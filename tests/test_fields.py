@@ -41,7 +41,7 @@ def test_every_field_can_be_set_under_its_name(tiny: Callable[..., Train]) -> No
 
 def test_types_in_words() -> None:
     told = {name: type_of(field) for name, field in Plan.model_fields.items()}
-    assert told["optimiser"] == "SGD | Adam"
+    assert told["optimiser"] == "SGD | Adam | Muon"
     assert told["steps"] == "integer ≥ 1"
     assert told["trained"] == "list of text"
     assert told["frozen_until"] == "table of integer ≥ 0 by name"

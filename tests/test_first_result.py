@@ -1,6 +1,7 @@
 """The first result of a newcomer reads as what it is: where the numbers lie, and what all seeds say."""
 
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def test_a_memory_that_is_not_born_gives_a_bound() -> None:
     """The last step stands for its birth: the ratio is told as a bound, and no number changes."""
     ratio = Measure.over_seeds("log ratio", [0.7], low=0)
     assert ratio.bounded("≥", 0) == ratio
+    assert Measure.over_seeds("log ratio", [nan]).bounded("≥", 1).estimate.note == ""  # no number, and no bound
     late = ratio.bounded("≥", 1)
     assert (late.values, late.interval, late.verdict) == (ratio.values, ratio.interval, ratio.verdict)
     console = Console(width=100, record=True)

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from torch.nn.functional import layer_norm
 
+from engram.errors import EngramError
 from engram.learning import reference
 from engram.models import Layer, Model, Transformer, Weights, network_of
-from engram.models.rotary import rotated
+from engram.models.rotary import turned_by_position
 from engram.tasks import Batch
 
 LETTERS = ("Q", "K", "V", "O", "I", "F")
@@ -79,9 +79,9 @@ def test_scores_see_only_how_far_apart_positions_are() -> None:
     draw = torch.Generator().manual_seed(0)
     q, k = (torch.randn(1, 8, dtype=torch.float64, generator=draw) for _ in range(2))
     near, far = ([torch.tensor([t + by]) for t in (7, 2)] for by in (0, 1000))
-    one, two = ((rotated(q, t) @ rotated(k, s).T).item() for t, s in (near, far))
+    one, two = ((turned_by_position(q, t) @ turned_by_position(k, s).T).item() for t, s in (near, far))
     assert one == pytest.approx(two, abs=1e-10)
-    assert rotated(q, torch.tensor([31])).norm().item() == pytest.approx(q.norm().item(), abs=1e-12)
+    assert turned_by_position(q, torch.tensor([31])).norm().item() == pytest.approx(q.norm().item(), abs=1e-12)
 
 
 def test_gradients_are_those_of_small_steps() -> None:
@@ -119,5 +119,5 @@ def test_names_and_first_values() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(EngramError, match=words):
         Transformer(**fields)

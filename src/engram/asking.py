@@ -16,13 +16,18 @@ from engram.records import Record
 from engram.records.about import Purpose
 from engram.records.files import home
 from engram.records.fork import fork, steered
+from engram.specs import Train
 from engram.specs.spec import run_id
 
 
 def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched, **size: int | None) -> Record:
     """Train on the facts of a CSV file; width, heads and units are those that the calculator proposes unless said."""
-    spec = spec_of_file(path, steps, seed, **size)
-    said = {name: value for name, value in {"steps": steps, **size}.items() if value is not None}
+    return train_on(path, spec_of_file(path, steps, seed, **size), watch, **size)
+
+
+def train_on(path: Path, spec: Train, watch: Watch, **size: int | None) -> Record:
+    """Train what was read from a file, as a run that says so; `size` is what was said of the model."""
+    said = {name: value for name, value in {"steps": spec.steps, **size}.items() if value is not None}
     purpose = Purpose(experiment="fact learn", label=path.name, settings=said)
     return run_specs([spec], "cpu", watch, purposes={run_id(spec): purpose})[0]
 

@@ -102,8 +102,9 @@ def explain(error: ValidationError, kind: "type[Value]", at: str = "") -> str:
         hint = did_you_mean(names[-1], owner.model_fields)
         allowed = f"; {hint}allowed: {', '.join(owner.model_fields)}" if owner.model_fields else ""
         return f"{field}: no such field in {called}{allowed}"
-    if first["type"] == "is_instance_of" and first.get("ctx", {}).get("class") in PARTS:
-        called, parts = PARTS[first["ctx"]["class"]]
+    wanted = first.get("ctx", {}).get("class")
+    if first["type"] == "is_instance_of" and wanted in PARTS:
+        called, parts = PARTS[wanted]
         lacking = [part for part in parts if not hasattr(first["input"], part)]
         return f"{field}: {type(first['input']).__name__} is not a {called}: it lacks {', '.join(lacking)}"
     if first["type"] == "missing":

@@ -118,7 +118,8 @@ def model() -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM  # type: ignore[import-not-found]
 
     torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**CONFIG, attn_implementation="eager", bos_token_id=0, eos_token_id=0)).eval()
+    options = CONFIG | {"attn_implementation": "eager", "bos_token_id": 0, "eos_token_id": 0}
+    return LlamaForCausalLM(LlamaConfig(**options)).eval()
 
 
 @cache
@@ -145,7 +146,7 @@ def theirs() -> Work:
 
 @torch.no_grad()
 def plainly(
-    tokens: torch.Tensor, n: int, start: int
+    model: Any, tokens: torch.Tensor, n: int, start: int
 ) -> tuple[dict[tuple[int, int], tuple[float, float]], float, float]:
     """Everything from one call that returns logits and all attentions."""
     out = model(input_ids=tokens, output_attentions=True, use_cache=False)

@@ -102,7 +102,7 @@ class Measure:
         It changes no number: the last step of the run stands for the birth of a memory that is not born. Bounded from
         both sides it is no bound, and only the note says so.
         """
-        if not seeds:
+        if not seeds or isnan(self.measured):
             return self
         who = "the seed" if self.n == 1 else f"{seeds} of {self.n} seeds"
         words = {"≥": "at least", "≤": "at most"}[sign]

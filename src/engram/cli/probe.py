@@ -50,7 +50,7 @@ def probe(
     output
         Write a page that opens offline: all heads as a grid, with their attention maps.
     yes
-        Download a known model that is not on this computer without asking.
+        Download a model that is not on this computer without asking.
     """
     from engram.adapters.known import to_download
     from engram.claims.seeds import read_seeds
@@ -65,7 +65,7 @@ def probe(
     chosen = read_seeds(seeds)
     report = output.resolve() if output else None
     options: dict[str, Any] = {"seeds": chosen, "prompt": prompt, "start": start, "report": report}
-    found = probed(model, *parts, consent=True, say=say, **options)
+    found = probed(model, *parts, consent=yes or missing is not None, say=say, **options)
     if json:
         answer(found.to_json() | {"report": report and str(report)})
         return

@@ -36,7 +36,9 @@ def _row(face: Face, short: str) -> dict[str, Any]:
         "began": day(face.began)[5:],
         "took": duration(face.seconds),
         "state": face.state if face.state == "finished" or not face.rows else f"{face.state}, {face.rows} rows",
-        "final": ", ".join(f"{name.partition('.')[0]} {value:.3g}" for name, value in face.headline.items()),
+        "final": ", ".join(
+            f"{name.removeprefix('all.').partition('.')[0]} {value:.3g}" for name, value in face.headline.items()
+        ),
         "tags": ", ".join(face.tags),
         "note": _cut(face.note),
     }

@@ -56,13 +56,13 @@ class Layer(Value, name="models.transformer.Layer"):
 class Transformer(Value, name="models.transformer.Transformer"):
     """logits = U n(x) after all layers; the module has the formulas. Matrices of layer i end in its number, from 1.
 
-    d         width, divisible by the number of heads of every layer
-    layers    one Layer for each, the first first
-    hidden    units of every mlp
-    norm      n: none, or pre, a layer norm before each part and before U
-    positions embedded: p_t is added to e_z; rotary: no P, queries and keys are turned by their position
-    biases    the letters of the matrices that have one, such as Q, K and V: b_Q1, …, at first zero
-    scale     one of three conventions (NOTATION.md):
+    d          width, divisible by the number of heads of every layer
+    layers     one Layer for each, the first first
+    hidden     units of every mlp
+    norm       n: none, or pre, a layer norm before each part and before U
+    positions  embedded: p_t is added to e_z; rotary: no P, queries and keys are turned by their position
+    biases     the letters of the matrices that have one, such as Q, K and V: b_Q1, …, at first zero
+    scale      one of three conventions (NOTATION.md):
 
     scale        E, P          U, layers                      scores
     standard     N(0, 1)       uniform on ±1/√(columns)       divided by √d_h

@@ -1,12 +1,14 @@
 """The grid of optimisers as small multiples: error against width, a panel for each model, optimiser and layer norm."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.show.panels import MARKS, log_sizes, panels
+from engram.show.series import quiet
 from engram.show.style import house_style
 from engram.show.subtitles import headline
 
@@ -39,11 +41,13 @@ def small_multiples(found: Mapping[Way, Found], widths: Sequence[int], rates: Se
 
 
 def _draw(ax: Axes, cells: Found, widths: Sequence[int], rate: float, i: int) -> None:
-    colour, shown = f"C{i}", [d for d in widths if (d, rate) in cells]
-    for d in shown:
-        ours, published = cells[d, rate]
-        ax.plot([d] * len(ours), np.maximum(ours, LEAST), MARKS[i], color=colour, ms=2.5, alpha=0.25)
-        if not np.isnan(published):
-            ax.plot(d, max(published, LEAST), "o", mfc="none", mec=colour, ms=9, mew=1.1, zorder=4)
+    colour, label, shown = f"C{i}", f"γ = {rate:g}", [d for d in widths if (d, rate) in cells]
+    ours = [(d, max(error, LEAST)) for d in shown for error in cells[d, rate][0]]
+    published = [(d, max(cells[d, rate][1], LEAST)) for d in shown if not np.isnan(cells[d, rate][1])]
+    small: dict[str, Any] = {"ms": 2.5, "alpha": 0.25}
+    rings: dict[str, Any] = {"mfc": "none", "mec": colour, "ms": 9, "mew": 1.1, "zorder": 4}
+    for points, mark, words, look in ((ours, MARKS[i], "seeds", small), (published, "o", "published", rings)):
+        if points:
+            ax.plot(*zip(*points, strict=True), mark, color=colour, label=quiet(f"{label}, {words}"), **look)
     means = [max(float(np.mean(cells[d, rate][0])), LEAST) for d in shown]
-    ax.plot(shown, means, color=colour, marker=MARKS[i], ms=4, lw=1.3, label=f"γ = {rate:g}")
+    ax.plot(shown, means, color=colour, marker=MARKS[i], ms=4, lw=1.3, label=label)

@@ -25,7 +25,7 @@ def laser_map(
     far = max(1e-6, *(abs(row[metric] - full) for row in table))
     for ax, kind in zip(axes, kinds, strict=True):
         own = [row for row in table if row["matrix"].rstrip("0123456789") == kind]
-        image = _draw(ax, own, metric, full, far)
+        _draw(ax, own, metric, full, far)
         ax.set(title=f"{kind[0]}$_{{{kind[2:]}}}$ ({NAMES[kind]})" if kind in NAMES else kind, xlabel="layer")
         if best["matrix"].rstrip("0123456789") == kind:
             shares = sorted({row["share"] for row in own})
@@ -34,11 +34,11 @@ def laser_map(
     axes[0].set_ylabel("singular values kept")
     fig = axes[0].get_figure(root=True)
     words = {"lead": "change of mean log p(answer)/p(rival), nats", "log_p": "change of mean log p(answer), nats"}
-    fig.colorbar(image, ax=list(axes), label=words[metric], fraction=0.04)
+    fig.colorbar(axes[-1].images[0], ax=list(axes), label=words[metric], fraction=0.04)
     return headline(fig, about)
 
 
-def _draw(ax: Axes, rows: Sequence[Mapping[str, Any]], metric: str, full: float, far: float) -> Any:
+def _draw(ax: Axes, rows: Sequence[Mapping[str, Any]], metric: str, full: float, far: float) -> None:
     layers, shares = (sorted({row[name] for row in rows}) for name in ("layer", "share"))
     found = {(row["layer"], row["share"]): row[metric] - full for row in rows}
     values = np.array([[found[layer, share] for layer in layers] for share in shares])
@@ -47,4 +47,4 @@ def _draw(ax: Axes, rows: Sequence[Mapping[str, Any]], metric: str, full: float,
     ax.set_xticks(ticks, [str(layers[i]) for i in ticks])
     ax.set_yticks(range(len(shares)), [f"{100 * share:g} %" for share in shares])
     ax.grid(visible=False)
-    return ax.imshow(values, origin="lower", aspect="auto", cmap="RdBu", vmin=-far, vmax=far)
+    ax.imshow(values, origin="lower", aspect="auto", cmap="RdBu", vmin=-far, vmax=far)

@@ -104,9 +104,8 @@ def seed_dots(
 ) -> None:
     """One dot a seed, and a line through their means with their intervals."""
     sizes = sorted(by_size)
-    for size in sizes:
-        at = [size] * len(by_size[size])
-        ax.plot(at, by_size[size], "o", color=colour, ms=3.5, alpha=0.4, label=quiet(f"{label}, seeds"))
+    points = [(size, value) for size in sizes for value in by_size[size]]
+    ax.plot(*zip(*points, strict=True), "o", color=colour, ms=3.5, alpha=0.4, label=quiet(f"{label}, seeds"))
     ax.plot(sizes, [np.mean(by_size[size]) for size in sizes], color=colour, lw=1.6, label=label, **mean)
     several = [size for size in sizes if len(by_size[size]) > 1]  # one seed has no interval
     if several:

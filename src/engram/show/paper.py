@@ -91,7 +91,7 @@ def _beside(panels: list[Axes], width: float) -> int:
 def _arrange(figure: Figure, panels: list[Axes], most: int) -> int:
     """So many panels beside each other; columns that do not fit stand below the others. The number of columns."""
     specs = [ax.get_subplotspec() for ax in panels]
-    old = specs[0].get_gridspec() if specs else None
+    old = specs[0].get_gridspec() if specs and specs[0] else None
     if old is None or old.ncols <= most:
         return old.ncols if old else 1
     single = all(len(spec.rowspan) == len(spec.colspan) == 1 for spec in specs if spec)
@@ -167,7 +167,7 @@ def _legend_below(ax: Axes, room: float) -> int:
     at = ax.transAxes + ScaledTranslation(0, -under, figure.dpi_scale_trans)
     look = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": at, "borderaxespad": 0.2}
     ncols = _columns(labels, room)
-    ax.legend(legend.legend_handles, labels, ncols=ncols, **_look(legend), **look)
+    ax.legend([handle for handle in legend.legend_handles if handle], labels, ncols=ncols, **_look(legend), **look)
     return _lines(labels, ncols)
 
 

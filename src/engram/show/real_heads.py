@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from engram.show.panels import SHADES, finished, panels
 from engram.show.style import INK, MUTED, REFERENCE, house_style
@@ -104,6 +105,7 @@ def partners_of(found: Mapping[str, Mapping[str, Mapping[Head, float]]], writer:
             ax.plot(at, recalls[writer], "D", ms=7, color=f"C{i}", mec=INK, mew=0.6, label=reader)
         ax.axhline(1 / n, label="chance", **REFERENCE)
         ax.set(title=titles[embedding], xlabel="layer of the head that writes", ylim=(-0.03, 1.03))
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].set_ylabel("share of tokens recalled")
     return headline(
         finished(*axes), f"{about}, means; diamonds: through {name(writer)}, dots: through every other head. {WORDS}"

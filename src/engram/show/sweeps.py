@@ -132,7 +132,8 @@ def _places(ax: Axes, rows: Sequence[Row], across: str) -> Place:
         ratio = min(b / a for a, b in pairwise(sizes))
         return lambda row, aside: row["settings"][across] * ratio**aside
     if sizes:
-        ax.set_xticks(*((sizes, [f"{size:g}" for size in sizes]) if len(sizes) < 8 else (sizes[::2],)))
+        shown = sizes if len(sizes) < 8 else sizes[::2]
+        ax.set_xticks(shown, [f"{size:g}" for size in shown])
         gap = min((b - a for a, b in pairwise(sizes)), default=1.0)
         return lambda row, aside: row["settings"][across] + gap * aside
     names = list(dict.fromkeys(_value(row, across) for row in rows))
@@ -159,9 +160,10 @@ def _draw_line(
     ax: Axes, measured: Sequence[tuple[float, Row]], label: str, share: bool, look: Mapping[str, Any]
 ) -> None:
     colour, seeds = look["color"], quiet(f"{label.removeprefix('_')}, seeds")
-    for x, found in measured:
-        ax.plot([x] * len(found["values"]), found["values"], "o", mfc="w", mec=colour, ms=4, zorder=3, label=seeds)
+    points = [(x, value) for x, found in measured for value in found["values"]]
+    if points:
+        ax.plot(*zip(*points, strict=True), "o", mfc="w", mec=colour, ms=4, zorder=3, label=seeds)
     ax.plot([x for x, _ in measured], [found["mean"] for _, found in measured], ms=5, lw=1.5, label=label, **look)
     known = [(x, (found["low"], found["high"])) for x, found in measured if found["low"] is not None]
     if known:
-        bars(ax, *zip(*known, strict=True), colour, within=SHARE if share else ANY)
+        bars(ax, [x for x, _ in known], [ends for _, ends in known], colour, within=SHARE if share else ANY)

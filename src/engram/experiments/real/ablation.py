@@ -9,11 +9,11 @@ the same layers, and the previous-token head L17H1 alone.
 
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 from engram.laws.real_heads import RANDOM, TOP, WHOLE, WRITER
 
-TIMES = "quick 8 s a seed on 2 cores; there is one model of this size"
+TIMES = "quick and paper 8 s a seed on 2 cores; there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Olsson et al. 2022 for the scores"
 CLAIMS = {
     "real.ablation": "Without its eight strongest induction heads SmolLM2-135M-Instruct keeps at most 35 % of what it "
@@ -33,7 +33,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {"ablation": checks("real.ablated_heads", seeds, SEQUENCES[scale], model=SMOLLM2, **sizes)}
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     records = runs["ablation"]
     yield Measure.over_seeds("share of the gain left without the top 8 heads", values(records, TOP), high=0.35)
     yield Measure.over_seeds("share of the gain left without 8 random heads", values(records, RANDOM), low=0.85)

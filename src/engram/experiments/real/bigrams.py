@@ -22,6 +22,14 @@ CLAIMS = {
     "real.bigrams-first": "On code common bigrams are learned before copying from the context.",
     "real.last-mlp": "Without its last feed-forward part the model moves probability from the bigram to the copy.",
 }
+WHY = {
+    "real.last-mlp": (
+        "On all five seeds the odds of the copy fall without the last feed-forward part, from the birth of the "
+        "induction head on: in this small model the part supports what layer 3 copied, and does not hold to the bigram "
+        "as in the larger models of the papers. Only removing it whole was measured, not truncating a matrix. Control: "
+        "in the same runs common bigrams come before copies, as predicted (real.bigrams-first)."
+    ),
+}
 LAYERS = "with feed-forward parts"
 LATE = 4  # looks at the end whose mean is what was reached
 

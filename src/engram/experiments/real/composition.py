@@ -8,10 +8,10 @@ queries, values and the stream keep it. The same with L12H2, which also looks at
 
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick 5 s a seed on 2 cores; there is one model of this size"
+TIMES = "quick and paper 5 s a seed on 2 cores; there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Bietti et al. 2023, Eq. 7, for the composition through keys"
 CLAIMS = {
     "real.composition": "Induction in layers 18 and 19 of SmolLM2-135M-Instruct reads in its keys what L17H1 wrote: "
@@ -34,7 +34,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     }
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     name = f"keys without {WRITER}: largest induction score of layers 18 and 19"
     yield Measure.over_seeds(name, largest(runs[WRITER]), high=0.05)
     yield Measure.over_seeds(f"keys without {WRITER}: share of the gain left", left(runs[WRITER]), high=0.25)

@@ -9,16 +9,25 @@ optimised at the subject in layer 4 (engram.probes.rome), for twelve facts of ea
 """
 
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick 3 min a seed on 2 cores; there is one model of this size"
+TIMES = "quick and paper 3 min a seed on 2 cores; there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Meng, Bau, Andonian and Belinkov 2022 (ROME) for the comparison"
 CLAIMS = {
     "real.edit": "One outer product of fixed size in layer 29 of SmolLM2-135M-Instruct rewrites a fact that it knows; "
     "neighbours and other facts of the subject stay, which a value optimised at the subject in layer 4 destroys.",
+}
+WHY = {
+    "real.edit": (
+        "Keys at the last token of a template are alike, so that an edit writes over countries that have its old "
+        "answer: in a look at 40 facts 1 % of these neighbours stay, 81 % of the others. Relations with few answers "
+        "lose most: 25 % stay of currencies, 50 % of continents, 73 % of languages, 91 % of capitals. The study in "
+        "which 90 % stayed had five facts and the smallest step that flips."
+    ),
 }
 PROSE = "bcdd7e2eae81b6159030c38f6238edf5a924b34a90ce9ae4a81f3a246673f8ea"  # SHA-256 of engram.tasks.prose
 WRITE: dict[str, Any] = {"layer": 29, "size": 0.2, "how": "write", "facts": 0}
@@ -51,10 +60,10 @@ def claims(runs: Runs) -> Claimed:
     yield "real.edit", [*written, optimised]
 
 
-def share(records: Records, kind: str, name: str | None = None, **band: float) -> Measure:
+def share(records: Records, kind: str, name: str | None = None, low: float = -inf, high: float = inf) -> Measure:
     """Over facts: those of all seeds together count as one, whatever new answers they were given."""
     hits, out_of = zip(*by_fact(records, kind), strict=True)
-    return Measure.share(name or kind, hits, out_of, **band).noted(counts="facts")
+    return Measure.share(name or kind, hits, out_of, low, high).noted(counts="facts")
 
 
 def by_fact(records: Records, kind: str) -> Iterator[tuple[int, int]]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick 2 s a seed on 2 cores; there is one model of this size"
+TIMES = "quick and paper 2 s a seed on 2 cores; there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Olsson et al. 2022 for the scores"
 CLAIMS = {
     "real.induction-heads": "In SmolLM2-135M-Instruct L19H7 is an induction head on any random tokens, and 6 to 16 of "
@@ -31,7 +31,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {"scores": checks("real.head_scores", seeds, SEQUENCES[scale], model=SMOLLM2, period=PERIOD[scale])}
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     records = runs["scores"]
     lacking = [1 - score(record.rows, *BEST) for record in records]
     yield Measure.worst("L19H7: 1 minus its induction score, worst seed", lacking, 0.25)

@@ -10,10 +10,10 @@ heads, which write for later layers and not for the output.
 
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick 20 s a seed on 2 cores; there is one model of this size"
+TIMES = "quick and paper 20 s a seed on 2 cores; there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Bietti et al. 2023, Eq. 7, for the memory W_O2"
 CLAIMS = {
     "real.ov-copying": "The five strongest induction heads of SmolLM2-135M-Instruct copy at most 2 % of raw embeddings "
@@ -33,7 +33,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     return {"copying": checks("real.copying_recall", seeds, TOKENS[scale], model=SMOLLM2, heads=heads)}
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     records, step = runs["copying"], 1 / TOKENS[runs.scale]
     for name in TOP:
         raw = values(records, name, "raw")

@@ -8,10 +8,10 @@ each of 1024 random tokens (engram.probes.composition): how many tokens find the
 
 from typing import Any
 
-from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
+from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick 25 s a seed on 2 cores; there is one model of this size"
+TIMES = "quick and paper 25 s a seed on 2 cores; there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Bietti et al. 2023, Eq. 7, for the memory W_K2"
 CLAIMS = {
     "real.qk-recall": "The keys of the five strongest induction heads of SmolLM2-135M-Instruct hold the memory W_K2: "
@@ -34,7 +34,7 @@ def specs(scale: Scale, seeds: Seeds) -> Labelled:
     }
 
 
-def claims(runs: Runs) -> Claimed:
+def claims(runs: Runs) -> Measures:
     records, step = runs["effective"], 1 / TOKENS[runs.scale]
     for name in READERS:
         through = [recalls(record.rows, name)[WRITER] for record in records]

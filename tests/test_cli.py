@@ -71,6 +71,14 @@ def test_many_runs_in_processes_equal_one_by_one(home: Path, capsys: pytest.Capt
     assert {folder.name: (folder / "rows.jsonl").read_bytes() for folder in folders} == rows
 
 
+def test_a_claim_that_is_newer_than_the_verdicts_is_listed(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.claims.verdicts.committed_verdicts", dict)
+    (one,) = answer(capsys, "list", "theory.construction")["experiments"]
+    assert set(one["verdicts"]) == {"theory.construction"}
+
+
 def test_list_doctor_ledger_runs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiments = {e["name"]: e for e in answer(capsys, "list")["experiments"]}
     assert "birth.learns" in experiments["birth.joint"]["claims"]

@@ -53,7 +53,7 @@ def test_a_wrong_copy_is_seen() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("full", r"a GPT-2 always normalises, so it needs norm='pre'; got norm='none'"),
+        ("full", r"a GPT-2 always normalises, so it needs norm='pre'; got norm='none'; --format folder, csv"),
         ("pre-norm", "all layers of a GPT-2 have the same number of heads; got 2, 3"),
         ("simplified", "only a Transformer with norm='pre' is a GPT-2; got a Simplified"),
     ],

@@ -100,7 +100,7 @@ capital,currency,sol
         "line 6 (Spain, capital, Madrid, a town): 4 values for 3 columns; "
         "put a name that has a comma in quotation marks",
         f"line 7 (Spain, currency, Paris): 'Paris' answers another relation in line 2; {shared}",
-        "line 8 (Peru, , Lima): has an empty name",
+        "line 8 (Peru, , Lima): its relation is empty; fill it in, or remove the line",
         "line 9 (France, capital, Paris): repeats line 2; keep one",
         "line 10 (capital, currency, sol): 'capital' is a subject here and a relation in line 2; rename one of them",
     )
@@ -117,6 +117,10 @@ capital,currency,sol
         (
             "a,b\nc,d\n",
             "name them subject, relation, answer, in any order, or give exactly three columns",
+        ),
+        (
+            "Land;Hauptstadt;Währung;Sprache\nPeru;Lima;Sol;\n",
+            "with a column for each relation, write a line for each fact instead: Land, Hauptstadt, its value",
         ),
         ("subject,Subject,relation,answer\na,b,c,d\n", "two columns are called subject"),
         ('subject,relation,answer\na,r,"x\nb,r,y\n', "line 2 (a, r, x b,r,y): a quotation mark is not closed"),

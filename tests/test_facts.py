@@ -83,7 +83,7 @@ def test_own_facts_keep_their_names() -> None:
         (("France", "capital", "Lyon"), "row 4 .*: contradicts row 1"),
         (("Spain", "currency", "Paris"), "row 4 .*: 'Paris' answers another relation in row 1"),
         (("capital", "currency", "yen"), "'capital' is a subject here and a relation in row 1"),
-        (("Spain", "capital", ""), "row 4 .*: has an empty name"),
+        (("Spain", "capital", ""), "row 4 .*: its answer is empty"),
     ],
 )
 def test_facts_that_make_no_sense_are_refused_by_row(row: tuple[str, str, str], message: str) -> None:

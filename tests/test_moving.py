@@ -48,6 +48,7 @@ def test_curves_and_births_are_compared_and_drawn(tiny: Tiny, home: Path, said: 
     assert curves_beside(one, one) == []
     assert births_beside(one, two)[0].keys() == {"memory", "a", "b"}
     assert answer(said, "runs", "diff", one.id, one.id)["figures"] == []
+    assert f"are the same run, {one.id}" in said("runs", "diff", one.id, one.id[-6:])[2]
 
 
 def test_rows_as_csv(tiny: Tiny, home: Path, said: Said) -> None:

@@ -91,6 +91,9 @@ def test_the_same_probes_on_a_run(said: Said, home: Path, tiny: Callable[..., Tr
     assert code == 0, err
     assert "L2H1" in out
     assert "share of tokens recalled" not in out
+    assert "no other heads" in said("probe", record.id, "ablation", "--seeds", "1")[1], (
+        "one head a layer: none is random"
+    )
     assert engram.probe(record, "heads", seeds=1).provenance.name == record.id
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engram.errors import EngramError
+from engram.learning.plan import SGD, Plan
 from engram.learning.reference import gradients
 from engram.models import Layer, Simplified, Transformer
 from engram.probes.attribution import preference, shares
@@ -45,6 +46,7 @@ class Constant(Value):
 
 
 ONE, TWO = Transformer(d=16, layers=(Layer(),)), Transformer(d=16)
+UNSAID = Plan(optimiser=SGD(lr=1.0), steps=1, batch=1)
 INVALID: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
     ({"model": ONE}, ("masses",), "plan.at_end: 'masses' needs the task Bigram and a model with two layers"),
     ({"model": TWO, "task": Constant()}, ("effects",), "plan.at_end: 'effects' needs the task Bigram"),
@@ -53,6 +55,12 @@ INVALID: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
     ({"tests": {"long": Bigram(K=3, T=25)}}, (), "tests: 'long' must be a frozen task with N=65 and T ≤ 24"),
     ({"tests": {"x": Constant(groups=("all_of_it",))}}, (), "tests.x: unknown 'in_context'; .*allowed: all_of_it, all"),
     ({"tests": {"x": 3}}, (), "tests.x: int is not a task: it lacks N"),
+    ({"model": Constant()}, (), "model: Constant is not a model: it lacks names, init, forward"),
+    (
+        {"task": Constant(groups=("last",)), "plan": UNSAID},
+        (),
+        r"plan.loss: unknown 'in_context', which Plan\(loss=…\) has unless said; allowed: last, all",
+    ),
     ({"tests": {"a.b": Bigram(K=3, T=24)}}, (), "tests: 'a.b' is not a name; use letters, digits, _, -"),
     ({"tests": {"": Bigram(K=3, T=24)}}, (), "tests: '' is not a name"),
     ({"tests": {"revision": Bigram(K=3, T=24)}}, (), "tests: 'revision' is not a name; .*but not class, file"),

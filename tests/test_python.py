@@ -14,6 +14,7 @@ import torch
 import engram
 from engram.claims import Claim, Measure
 from engram.errors import EngramError
+from engram.experiments import find
 from engram.memory.stored import Stored
 from engram.models import Model, Simplified
 from engram.models.own_network import network_of
@@ -120,6 +121,13 @@ def test_reprs_are_short(record: Record) -> None:
     for thing in (record, model, model("hello"), *record.memories()):
         assert len(repr(thing)) < 120, repr(thing)
         assert "tensor(" not in repr(thing)
+
+
+def test_a_result_says_verdicts_and_what_it_holds(home: Path) -> None:
+    said = repr(engram.run("memory.margin", scale="smoke"))
+    assert said.startswith("<Result of memory.margin, smoke scale: .records 2, .figures ")
+    assert all(len(line) < 120 for line in said.splitlines())
+    assert len(said.splitlines()) == 1 + len(find("memory.margin").statements)
 
 
 def test_everything_public_is_listed_and_described() -> None:

@@ -19,6 +19,7 @@ MISSING = {
     "runs diff": "engram runs diff needs A B: a run",
     "runs diff last": "engram runs diff needs B: a run",
     "fact see last": "engram fact see needs SUBJECT RELATION: the subject of the fact",
+    "probe": "engram probe needs MODEL: a Hugging Face folder",
     "truncate": "engram truncate needs RUN: a run",
 }
 

@@ -51,6 +51,11 @@ class Result:
     table: list[dict[str, Any]] = field(default_factory=list)  # numbers to read one by one, if the experiment has any
     notes: list[str] = field(default_factory=list)  # why claims or figure of the experiment do not apply to these runs
 
+    def __repr__(self) -> str:
+        verdicts = "".join(f"\n  {claim['id']}: {claim['verdict']}" for claim in self.claims)
+        counts = f".records {len(self.records)}, .figures {len(self.figures)}, .claims {len(self.claims)}"
+        return f"<Result of {self.experiment.name}, {self.scale} scale: {counts}{verdicts}>"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "experiment": self.experiment.name,

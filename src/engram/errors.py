@@ -24,7 +24,7 @@ class Interrupted(Exception):
 def did_you_mean(given: str, allowed: Iterable[str]) -> str:
     """'did you mean X? ' for the nearest allowed name, ignoring case; nothing if none is near."""
     by_lower = {name.lower(): name for name in allowed}
-    near = get_close_matches(given.lower(), by_lower, n=1, cutoff=0.5)
+    near = get_close_matches(given.lower(), by_lower, n=1, cutoff=0.6)
     return f"did you mean {by_lower[near[0]]}? " if near else ""
 
 

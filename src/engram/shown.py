@@ -29,6 +29,7 @@ class Shown:
     figures: Sequence[Path] = ()
     table: Sequence[dict[str, Any]] = field(default_factory=list)
     caption: str | None = None  # of a figure that was written for a paper
+    height: float = 0.0  # inches, of the same
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -63,8 +64,8 @@ def show(
     claims = [entry.to_json() for entry in entries_of(experiment, runs, diverged)]
     about = (experiment, claims, runs.scale, runs.seeds, runs.records)
     if output is not None:
-        _, caption = _drawn_for(experiment, runs, output, width, font)
-        return Shown(*about, [output], experiment.table(runs), caption)
+        drawn, caption = _drawn_for(experiment, runs, output, width, font)
+        return Shown(*about, [output], experiment.table(runs), caption, drawn.get_figheight())
     paths = (_draw if is_file(name) else _figures)(experiment, runs)
     return Shown(*about, paths, experiment.table(runs))
 

@@ -23,6 +23,10 @@ NAMED: dict[str, "type[Value]"] = {}
 LAWS: dict[str, LawFunction] = {}
 OWN_FILE = "engram_file_"  # how the modules of users' files are called (engram.specs.encode)
 OF_A_UNION = re.compile(r"(tuple|literal|list|dict)\[|function-")  # how pydantic tags a member of a union
+PARTS = {  # what a user's own class must have
+    "Task": ("task", ("N", "T", "groups", "sample")),
+    "Architecture": ("model", ("names", "init", "forward")),
+}
 ROOMS = ("tasks", "models", "theory", "learning", "probes", "laws", "specs")  # where values and laws are defined
 
 
@@ -98,9 +102,11 @@ def explain(error: ValidationError, kind: "type[Value]", at: str = "") -> str:
         hint = did_you_mean(names[-1], owner.model_fields)
         allowed = f"; {hint}allowed: {', '.join(owner.model_fields)}" if owner.model_fields else ""
         return f"{field}: no such field in {called}{allowed}"
-    if first["type"] == "is_instance_of" and first.get("ctx", {}).get("class") == "Task":
-        lacking = [part for part in ("N", "T", "groups", "sample") if not hasattr(first["input"], part)]
-        return f"{field}: {type(first['input']).__name__} is not a task: it lacks {', '.join(lacking)}"
+    wanted = first.get("ctx", {}).get("class")
+    if first["type"] == "is_instance_of" and wanted in PARTS:
+        called, parts = PARTS[wanted]
+        lacking = [part for part in parts if not hasattr(first["input"], part)]
+        return f"{field}: {type(first['input']).__name__} is not a {called}: it lacks {', '.join(lacking)}"
     if first["type"] == "missing":
         needed = [name for name, of in owner.model_fields.items() if of.is_required()]
         return f"{field}: {called} needs this field; it has no default for {', '.join(needed)}"

@@ -19,6 +19,8 @@ from engram.adapters.source import CONFIG, WEIGHTS
 from engram.errors import EngramError
 from engram.models import Layer, Model, Transformer, Weights
 
+OTHERS = "--format folder, csv and parquet take any run"
+
 
 def gpt2_files(model: Model) -> dict[str, bytes]:
     """The two files of a folder that transformers, and `read_network`, read."""
@@ -41,9 +43,13 @@ def _fitting(model: Model) -> Transformer:
     """The architecture, if GPT-2 can be it."""
     found = model.architecture
     if not isinstance(found, Transformer):
-        raise EngramError(f"export: only a Transformer with norm='pre' is a GPT-2; got a {type(found).__name__}")
+        raise EngramError(
+            f"export: only a Transformer with norm='pre' is a GPT-2; got a {type(found).__name__}; {OTHERS}"
+        )
     if found.norm != "pre":
-        raise EngramError(f"export: a GPT-2 always normalises, so it needs norm='pre'; got norm={found.norm!r}")
+        raise EngramError(
+            f"export: a GPT-2 always normalises, so it needs norm='pre'; got norm={found.norm!r}; {OTHERS}"
+        )
     if len({layer.heads for layer in found.layers}) > 1:
         heads = ", ".join(str(layer.heads) for layer in found.layers)
         raise EngramError(f"export: all layers of a GPT-2 have the same number of heads; got {heads}")

@@ -40,13 +40,18 @@ def list_(*words: str, json: bool = False) -> None:
 
 
 def _verdicts(found: "list[Experiment]") -> Claims:
-    """Claims by their ids, as the ledger decides them; where no run is here, as the committed records did."""
+    """Claims by their ids, as the ledger decides them; where no run is here, as the committed records did.
+
+    A claim that is newer than the list of these verdicts is decided, too.
+    """
     from engram.claims.verdicts import committed_verdicts
     from engram.cli.decided import decided
     from engram.records.files import COMMITTED, home
 
-    if not any(home().glob("*/digest.json")) and not any(home().glob("*.zip")):
-        return {id: claim | {"stale": False} for id, claim in committed_verdicts().items()}
+    known = committed_verdicts()
+    bare = not any(home().glob("*/digest.json")) and not any(home().glob("*.zip"))
+    if bare and all(id in known for experiment in found for id in experiment.statements):
+        return {id: claim | {"stale": False} for id, claim in known.items()}
     names = tuple(experiment.name for experiment in found)
     return {claim["id"]: claim for claim in decided(names, [home(), COMMITTED]).claims}
 
@@ -129,6 +134,7 @@ def show(
 def _print_shown(found: "Shown", scale: str | None) -> None:
     from engram.claims.seeds import seeds_in_words
     from engram.claims.verdicts import committed_verdicts
+    from engram.show.paper import beyond_a_page
     from engram.show.preliminary import print_first
     from engram.show.tables import print_reasons, print_rows
 
@@ -148,6 +154,7 @@ def _print_shown(found: "Shown", scale: str | None) -> None:
     tell_figures(found.figures)
     if found.caption:
         tell(f"caption {found.caption}")
+    say(*filter(None, [beyond_a_page(found.height)]))
 
 
 def fields(name: Name, *, scale: str = "quick", json: bool = False) -> None:

@@ -25,9 +25,8 @@ def mistakes_by_line() -> Iterator[None]:
     except BadTable as bad:
         say(*told(bad.mistakes))
         n = len(bad.mistakes)
-        raise EngramError(
-            f"{bad.path}: {n} mistake{'s' * (n > 1)}, told above; mend them and run the same command again"
-        ) from None
+        many, them = ("mistakes", "them") if n > 1 else ("mistake", "it")
+        raise EngramError(f"{bad.path}: {n} {many}, told above; mend {them} and run the same command again") from None
 
 
 fact = App(name="fact", help="Your own facts: learn them from a CSV file, see one being learned, rewrite one.")

@@ -135,6 +135,8 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
     if json:
         answer(found | {"figures": [str(path) for path in figures]})
         return
+    if one.id == other.id:
+        say(f"{a} and {b} are the same run, {one.id}; `engram runs ls` lists the others")
     born = births_beside_table(found["births"], {"a": one.last_step, "b": other.last_step})
     for name, rows in (found | {"births": born}).items():
         if rows:

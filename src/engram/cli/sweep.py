@@ -1,6 +1,7 @@
 """engram sweep: an experiment with some fields at several values."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -76,7 +77,8 @@ def sweep(
         return
     _print(swept.rows, swept.metrics)
     few = "; of two seeds the interval is very wide" if len(planned.seeds) == 2 else ""
-    tell("", f"Means over the last tenth of the steps, and over seeds with their 95 % interval{few}.")
+    how = f"over seeds with their 95 % interval (of a share: cut at 0 and 1){few}"
+    tell("", f"Means over the last tenth of the steps, and {how}.")
     tell("")
     tell_figures(swept.figures)
 
@@ -99,10 +101,13 @@ def _many(n: int, what: str) -> str:
 
 
 def _print(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> None:
+    from engram.probes.columns import is_share
     from engram.show.tables import number, print_rows
 
-    def told(found: dict[str, Any]) -> str:
-        interval = "" if found["low"] is None else f" ({number(found['low'])} … {number(found['high'])})"
+    def told(name: str, found: dict[str, Any]) -> str:
+        least, most = (0.0, 1.0) if is_share(name) else (-inf, inf)  # as in the figure: no share is negative
+        known = found["low"] is not None
+        interval = f" ({number(max(least, found['low']))} … {number(min(most, found['high']))})" if known else ""
         return "–" if found["mean"] is None else f"{number(found['mean'])}{interval}"
 
     fields = list(dict.fromkeys(name for row in rows for name in row["settings"]))
@@ -110,7 +115,7 @@ def _print(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> None:
     table = [
         ({"label": row["label"]} if labels else {})
         | {name: str(row["settings"].get(name, "–")) for name in fields}
-        | {name: told(row["metrics"][name]) for name in metrics}
+        | {name: told(name, row["metrics"][name]) for name in metrics}
         | {"seeds": row["n"]}
         for row in rows
     ]

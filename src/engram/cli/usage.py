@@ -53,10 +53,10 @@ def _command(error: CycloptsError) -> str:
 
 
 def _asked_for(error: CycloptsError) -> list[str]:
-    """What stands behind a command without a name of its own, as its usage shows it."""
+    """What stands behind a command without a name of its own, as its usage shows it; what may be left out is not."""
     assert error.target
     asked = signature(error.target).parameters.values()
-    return [one.name.upper() for one in asked if one.kind is not Parameter.KEYWORD_ONLY]
+    return [one.name.upper() for one in asked if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
 
 
 def _namesake(command: str, app: App) -> str:

@@ -111,7 +111,10 @@ def _least_size(model: Architecture, w: Weights, name: str, step: Tensor, tokens
     while not wins(high):
         high *= 2
         if high > MOST:
-            raise EngramError("edit: no rank-one change of this matrix makes the new answer win")
+            raise EngramError(
+                f"edit: no rank-one change of {name} makes the new answer win in all prompts; learn the table again, "
+                "with more --steps or a larger --width (engram fact learn)"
+            )
     low = 0.0
     while high - low > 0.01 * high:
         middle = (low + high) / 2

@@ -25,7 +25,7 @@ WIDTH = re.compile(r"([\d.]+)\s*(in|cm|mm|pt|)")
 LEAST, MOST = 2.0, 20.0  # inches
 PANEL, LEAST_PANEL = 2.0, 1.6  # inches: how wide a panel with its numbers is at least; the second if they are many
 MANY_ROWS = 4  # of panels: more of them would not fit onto a page
-HIGH, PAGE = 2.4, 8.8  # inches: the most of a panel, and of all
+HIGH, PAGE = 2.4, 8.8  # inches: the most of a panel, and of all where panels can be made so low
 SMALLER = 0.8  # letters, lines and marks beside those of a screen
 TITLE = 9.5  # points, before letters become smaller
 LETTERS = 15  # of the smallest size that fit into an inch
@@ -71,6 +71,12 @@ def fitted(figure: Figure, width: float, font: Font = "sans") -> Figure:
         outside = _one_legend(figure, width)
         _set_height(figure, width, room, legends, outside)
     return figure
+
+
+def beyond_a_page(height: float) -> str:
+    """What to tell of a figure that no page of a paper holds; nothing of others."""
+    remedy = "a larger --width puts more panels beside each other"
+    return f"the figure is {height:.1f}in high, more than a page; {remedy}" if height > PAGE else ""
 
 
 def _beside(panels: list[Axes], width: float) -> int:

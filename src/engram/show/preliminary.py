@@ -69,8 +69,19 @@ def place_of(measure: Mapping[str, Any]) -> str | None:
 
 
 def _print(console: Console, claim: Mapping[str, Any], words: str) -> None:
-    console.print(Text.assemble((printable(claim["id"]), "bold"), "  ", (words, STYLE[_place(claim["measures"])])))
-    console.print(Text(f"  {printable(claim['statement'])}", "dim"))
+    head = Text.assemble((printable(claim["id"]), "bold"), "  ", (words, STYLE[_place(claim["measures"])]))
+    _hang(console, head, 2)
+    _hang(console, Text(f"  {printable(claim['statement'])}", "dim"), 2)
     for part in claim["measures"]:
         numbers = f"{found(part)}  predicted: {span(part['predicted'])}  {place_of(part) or 'not measured'}"
-        console.print(Text(f"  · {printable(named(part))}\n      {numbers}"))
+        name = part["name"] if part["measured"] is None else named(part)  # a note is about a number
+        _hang(console, Text(f"  · {printable(name)}"), 4)
+        console.print(Text(f"      {numbers}"))
+
+
+def _hang(console: Console, text: Text, by: int) -> None:
+    """What does not fit into a line goes on in the next, moved by so many places."""
+    for i, line in enumerate(text.wrap(console, max(20, console.width - by))):
+        line.rstrip()
+        line.pad_left(by if i else 0)
+        console.print(line)

@@ -1,6 +1,7 @@
 """What `engram probe` found, as rows for the terminal."""
 
 from collections.abc import Callable, Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +73,12 @@ def left_of_gain(found: Any) -> Rows:
         return []
     names = [" ".join(map(name_of, heads)) for heads in found.ablation.heads]
     rows = zip(found.scores.seeds, found.ablation.left, found.ablation.left_random, names, strict=True)
-    return [{"seed": s, "top heads": f"{a:.2f}", "random ones": f"{b:.2f}", "chosen": n} for s, a, b, n in rows]
+    return [{"seed": s, "top heads": f"{a:.2f}", "random ones": _left_of(b), "chosen": n} for s, a, b, n in rows]
+
+
+def _left_of(random: float) -> str:
+    """Random heads come from the same layers, where there may be no others."""
+    return "no other heads" if isnan(random) else f"{random:.2f}"
 
 
 def said(found: Lens | None, pieces: Callable[[Sequence[int]], list[str]]) -> Rows:

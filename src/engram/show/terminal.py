@@ -93,10 +93,14 @@ def line(run: Progress) -> str:
     told = [name for name in run.latest if name == "loss" or name.startswith("accuracy.")][:MOST_COLUMNS]
     parts += [f"{name.replace('.', ' ').replace('_', '-')} {run.latest[name]:.3f}" for name in told]
     if run.tokens_per_second:
-        parts.append(f"{run.tokens_per_second / 1e6:.2f} M tokens/s")
+        parts.append(f"{_short(run.tokens_per_second)} tokens/s")
     if run.step < run.spec.steps:
         parts.append(f"{clock(run.seconds_left)} left")
     return printable(" · ".join(parts))
+
+
+def _short(number: float) -> str:
+    return f"{number / 1e6:.2f} M" if number >= 10_000 else f"{number:,.0f}"
 
 
 def _bars(run: Progress) -> Table:

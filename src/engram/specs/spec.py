@@ -48,7 +48,8 @@ class Train(Value, name="records.spec.Train"):
         for field, part in {"task": self.task, "model": self.model}.items():
             if not isinstance(part, Value):
                 raise ValueError(f"{field}: {type(part).__name__} must be a frozen engram.Value to be stored")
-        _known("plan.loss", self.plan.loss, (*self.task.groups, "all"))
+        unsaid = "" if "loss" in self.plan.model_fields_set else ", which Plan(loss=…) has unless said"
+        _known("plan.loss", self.plan.loss, (*self.task.groups, "all"), unsaid)
         for name, test in self.tests.items():
             if name in TAGS or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
                 raise ValueError(f"tests: {name!r} is not a name; use letters, digits, _, -, but not {', '.join(TAGS)}")
@@ -267,10 +268,10 @@ def _answers(task: Task) -> int | None:
     return task.answers if isinstance(task, FactTask) else None
 
 
-def _known(field: str, given: str, allowed: tuple[str, ...]) -> None:
+def _known(field: str, given: str, allowed: tuple[str, ...], why: str = "") -> None:
     if given not in allowed:
         hint = did_you_mean(given, allowed)
-        raise ValueError(f"{field}: unknown {given!r}; {hint}allowed: {', '.join(allowed)}")
+        raise ValueError(f"{field}: unknown {given!r}{why}; {hint}allowed: {', '.join(allowed)}")
 
 
 def run_id(spec: Spec) -> str:

@@ -184,7 +184,7 @@ def _own_files(place: Path) -> Contents:
         read = [(path, read_plain(place / path, MOST_TEXT)) for path in seen]
     except OSError as error:
         raise EngramError(
-            f"task.corpus: cannot read {str(place)!r} ({error.strerror}); name a folder of texts"
+            f"task.corpus: cannot read {str(place)!r} ({error.strerror}); name a folder of texts, or {NAMED[0]!r}"
         ) from None
     texts = [(path, content) for path, content in read if _is_text(content)]
     if not texts or sum(len(content) for _, content in texts) > MOST_TEXT:

@@ -89,11 +89,12 @@ class Table:
 
 
 def _parsed(text: str, needed: Columns, also: Columns = ()) -> Table:
-    """The separator is the one with which the first line has most of the columns, or as many of any name."""
+    """The separator is the one with which the first line has most of the columns, or as many of any name, or most."""
     tables = {separator: list(_rows(text, separator)) for separator in SEPARATORS}
     heads = {separator: rows[0][1] if rows else [] for separator, rows in tables.items()}
     known = {separator: len(set(_names(head)) & set(needed)) for separator, head in heads.items()}
-    separator = max(heads, key=lambda one: (known[one], len(_filled(heads[one])) == len(needed)))
+    sizes = {separator: len(_filled(head)) for separator, head in heads.items()}
+    separator = max(heads, key=lambda one: (known[one], sizes[one] == len(needed), sizes[one]))
     rows, wrong = tables[separator], _wrong_head(heads[separator], needed)
     guess = _guessed(rows, needed) if wrong else Guess(_names(heads[separator]), rows[1:])
     if guess is None:
@@ -167,6 +168,10 @@ def _wrong_head(head: Cells, needed: Columns) -> list[str]:
     missing = [f"{name} ({hints[name]})" if hints[name] else name for name in needed if not found[name]]
     twice = [f"two columns are called {name}{has}" for name in needed if found[name] > 1]
     order = ", or give exactly three columns in this order" if needed == COLUMNS else ""
+    if order and len(missing) == 3 and len(head) > 3:
+        order += (
+            f"; with a column for each relation, write a line for each fact instead: {head[0]}, {head[1]}, its value"
+        )
     wanted = f"; name them {', '.join(needed)}, in any order{order}"
     return [f"no column {', '.join(missing)}{has}{wanted}", *twice] if missing else twice
 
@@ -211,7 +216,9 @@ class _Seen:
         """What is wrong with this fact, given those before."""
         s, r, a = self.facts[i]
         if not all((s, r, a)):
-            yield "has an empty name"
+            empty = [part for part, name in zip(COLUMNS, self.facts[i], strict=True) if not name]
+            are = "is" if len(empty) == 1 else "are"
+            yield f"its {' and '.join(empty)} {are} empty; fill it in, or remove the line"
             return
         for name, role in ((s, "subject"), (r, "relation")):
             was, first = self.role.setdefault(name, (role, i))

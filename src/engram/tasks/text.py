@@ -21,7 +21,7 @@ def encode(task: Task, text: str, seed: int = 0) -> Int[np.ndarray, " t"]:
     unknown = next((sign for sign in signs if sign not in place), None)
     if unknown is not None:
         raise EngramError(f"text: {unknown!r} is not in the vocabulary of this task")
-    return _fitting(task, np.array([place[sign] for sign in signs]))
+    return _fitting(task, np.array([place[sign] for sign in signs], dtype=np.int64))
 
 
 def _fitting(task: Task, ids: Int[np.ndarray, " t"]) -> Int[np.ndarray, " t"]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 import engram
 from engram.models.network import Provenance
@@ -48,7 +48,7 @@ def test_the_strongest_head_is_shown_first_and_others_are_chosen(tab: Page) -> N
     assert tab.locator("#name").inner_text() == "L2H1"
     assert "induction 0.99" in tab.locator("#numbers").inner_text()
     tab.locator("#L1H2").click()
-    assert tab.locator("#name").inner_text() == "L1H2"
+    expect(tab.locator("#name")).to_have_text("L1H2")
     assert "previous token 1.00" in tab.locator("#numbers").inner_text()
     tab.keyboard.press("ArrowRight")
     assert tab.locator("#name").inner_text() == "L2H2"
@@ -67,7 +67,7 @@ def test_colours_and_labels_follow_the_kind(tab: Page) -> None:
 
 def test_a_link_in_a_table_chooses_its_head(tab: Page) -> None:
     tab.locator("a[href='#L1H2']").first.click()
-    assert tab.locator("#name").inner_text() == "L1H2"
+    expect(tab.locator("#name")).to_have_text("L1H2")
 
 
 def test_an_edge_is_read_off_the_map(tab: Page) -> None:

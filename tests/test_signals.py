@@ -76,10 +76,10 @@ def until(run: subprocess.Popen[str], done: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def ended(run: subprocess.Popen[str], code: int) -> str:
+def ended(run: subprocess.Popen[str], *codes: int) -> str:
     """The last line that it said, after which there was nothing left to say."""
     out, err = run.communicate(timeout=60)
-    assert run.returncode == code, err
+    assert run.returncode in codes, err
     assert "Traceback" not in out + err
     assert "Error" not in out + err
     *_, last = err.splitlines()
@@ -261,7 +261,7 @@ def test_a_second_signal_to_a_sweep_whose_workers_hang(home: Path) -> None:
         os.kill(worker, signal.SIGSTOP)
     try:
         hurry(run)
-        assert "0 of 2 runs are finished" in ended(run, 130)
+        assert "0 of 2 runs are finished" in ended(run, 129, 130)  # both are there when it looks, on a busy machine
         assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     finally:
         for worker in workers:

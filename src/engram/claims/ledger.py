@@ -31,6 +31,9 @@ PAPERS = (
     "Krotov and Hopfield 2016",
     "Demircigil et al. 2017",
     "Hopfield 1982",
+    "Olsson et al. 2022",
+    "Meng, Bau, Andonian and Belinkov 2022",
+    "This project",
 )
 TALKS, OTHER = "Talks and slides", "Other sources"
 OF_FOLDER = {"birth": "Birth of a Transformer"}  # for experiments whose source names no paper

@@ -31,7 +31,11 @@ def _as_if(layer_from_last: int, other_from_last: int | None) -> Callable[[Recor
 
 
 def _taken(record: Record, row: Row, other: Row) -> Row:
-    return {**row, "lead": other["lead"] + 0.05 * _noise(record, row, "lead"), "share": other["share"]}
+    return {
+        **row,
+        "lead": other["lead"] + 0.05 * _noise(record, row, "lead"),
+        "share": other["share"] * exp(0.02 * _noise(record, row, "share")),
+    }
 
 
 def _forgets(record: Record, row: Row) -> Row:

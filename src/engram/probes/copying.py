@@ -46,6 +46,7 @@ class TextHeads(Probe, name="probes.copying.TextHeads"):
     """Scores of all heads on random tokens that come twice, and the losses there."""
 
     columns: ClassVar = ("previous.", "induction.", "repeat.")
+    called: ClassVar = "text_heads"
 
     def missing(self, task: Task, model: Architecture) -> str | None:
         return None if isinstance(task, Windows) and isinstance(model, Transformer) else "windows of text, Transformer"
@@ -65,6 +66,7 @@ class Copying(Probe, name="probes.copying.Copying"):
     """What a longer context is worth on unseen text, and how often common bigrams and copies are guessed."""
 
     columns: ClassVar = ("context.", "guessed.")
+    called: ClassVar = "copying"
 
     def missing(self, task: Task, model: Architecture) -> str | None:
         return None if isinstance(task, Windows) and two_layers(model) else "windows of text, two layers of attention"
@@ -83,6 +85,7 @@ class Conflict(Probe, name="probes.copying.Conflict"):
     """Where bigram and copy differ: the probability of each, with the last feed-forward part and without it."""
 
     columns: ClassVar = ("conflict.",)
+    called: ClassVar = "conflict"
 
     def missing(self, task: Task, model: Architecture) -> str | None:
         fed = isinstance(model, Transformer) and model.layers[-1].feed_forward != "none"

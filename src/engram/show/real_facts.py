@@ -26,7 +26,7 @@ def dropped_parts(leads: ByLayer, shares: ByLayer, about: str) -> Figure:
             _draw_template(ax, by_layer, t, templates)
         ax.set_xticks(range(len(by_layer)), [f"MLP {layer}" if layer else "none" for layer in by_layer])
         ax.set_xlabel("taken away")
-    left.axhline(0, **REFERENCE)
+    left.axhline(0, **REFERENCE, label="no change")
     left.set(title="Who prefers the country to “ the”", ylabel="change of log p(country)/p(the), nats")
     right.set(title="Who knows the right country", ylabel="share of the right country among all", ylim=(0, 1))
     return headline(finished(left, ncols=2), f"{about}; dots are seeds")

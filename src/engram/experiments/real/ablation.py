@@ -1,4 +1,4 @@
-"""The heads that look back, taken away: what is left of what a real model gains from a repeat?
+"""The heads that look back, taken away: what is left of what a real model gains from a repeat.
 
 The eight heads of SmolLM2-135M-Instruct with the largest induction scores on one batch are replaced by their mean over
 it; the loss on the repeat of 50 random tokens is then measured on another batch. For comparison eight random others of

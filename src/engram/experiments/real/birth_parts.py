@@ -1,5 +1,6 @@
-"""What a birth on real text needs: two layers in place of three, Adam in place of Muon, embedded in place of rotary
-positions, one change at a time.
+"""What a birth on real text needs: one change at a time of depth, optimiser and positions.
+
+Two layers in place of three, Adam in place of Muon, embedded in place of rotary positions.
 
 Everything else is as in real.birth. A head that is not born counts as born at the end: later it can only be.
 
@@ -12,7 +13,7 @@ from engram.experiments.real.birth import BORN, THREE, best, born, training
 from engram.learning import Adam
 
 TIMES = "quick and paper 14 min a seed on 2 cores"
-SOURCE = "own"
+SOURCE = "own; grew out of Birth of a Transformer, section 5, on real text"
 CLAIMS = {
     "real.birth-depth": "On code two layers give birth to an induction head later than three, if at all.",
     "real.birth-optimiser": "With Adam in place of Muon it is born later, if at all.",

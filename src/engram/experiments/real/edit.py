@@ -1,4 +1,4 @@
-"""A fact of a real model rewritten by one outer product: does it flip, and do its neighbours and its subject stay?
+"""A fact of a real model rewritten by one outer product: whether it flips, and whether neighbours stay.
 
 Facts about countries that SmolLM2-135M-Instruct knows (its likeliest token is the answer) are rewritten one at a time
 in W_F of layer 29, by a step of 0.2 ‖x‖ from the old answer to another one of the same relation, which the seed draws

@@ -1,4 +1,4 @@
-"""Induction heads of a real model: do the same heads look at what followed last time, whatever the tokens are?
+"""Induction heads of a real model: the same ones look at what followed last time, whatever the tokens are.
 
 A start token and 50 random tokens twice, four sequences a seed: the induction score of each of the 270 heads of
 SmolLM2-135M-Instruct is its attention on the token that followed the last visit (engram.probes.repeats).

@@ -1,4 +1,4 @@
-"""The memory W_O2 in a real model: do heads write the token that they look at?
+"""The memory W_O2 in a real model: whether heads write the token that they look at.
 
 For 1024 random tokens, the largest logit over the whole vocabulary of what a head of SmolLM2-135M-Instruct writes when
 it looks at the token alone (engram.probes.ov_copying): with raw embeddings as the circuit of a toy has it, and with
@@ -14,7 +14,7 @@ from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Sc
 from engram.experiments.real import SMOLLM2
 
 TIMES = "quick and paper 20 s a seed on 2 cores; there is one model of this size"
-SOURCE = "our own study of SmolLM2-135M-Instruct; Bietti et al. 2023, Eq. 7, for the memory W_O2"
+SOURCE = "our own study of SmolLM2-135M-Instruct; Birth of a Transformer, Eq. 7, for the memory W_O2"
 CLAIMS = {
     "real.ov-copying": "The five strongest induction heads of SmolLM2-135M-Instruct copy at most 2 % of raw embeddings "
     "to the output; a later head, L24H3, copies at least 15 % of effective ones.",

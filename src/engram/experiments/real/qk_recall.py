@@ -1,4 +1,4 @@
-"""The memory W_K2 of "Birth of a Transformer" in the weights of a real model: whose writing do induction heads find?
+"""The memory W_K2 of "Birth of a Transformer" in the weights of a real model: whose writing heads find.
 
 Queries of a token in an induction head of SmolLM2-135M-Instruct, against keys made of what an earlier head writes about
 each of 1024 random tokens (engram.probes.composition): how many tokens find themselves, through every earlier head.
@@ -12,7 +12,7 @@ from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Sc
 from engram.experiments.real import SMOLLM2
 
 TIMES = "quick and paper 25 s a seed on 2 cores; there is one model of this size"
-SOURCE = "our own study of SmolLM2-135M-Instruct; Bietti et al. 2023, Eq. 7, for the memory W_K2"
+SOURCE = "our own study of SmolLM2-135M-Instruct; Birth of a Transformer, Eq. 7, for the memory W_K2"
 CLAIMS = {
     "real.qk-recall": "The keys of the five strongest induction heads of SmolLM2-135M-Instruct hold the memory W_K2: "
     "through L17H1 at least 85 % of 1024 tokens are recalled, and through no other head as many.",

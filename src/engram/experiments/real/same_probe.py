@@ -12,7 +12,7 @@ from engram.claims.readings import worst_by_seed
 from engram.laws.same_probe import FEED_FORWARD
 
 TIMES = "quick 2 s a seed, paper 10 s a seed on 2 cores (estimated)"
-SOURCE = "this project: the reader of GPT-2 folders and the export of runs"
+SOURCE = "This project: the reader of GPT-2 folders and the export of runs"
 CLAIMS = {
     "real.same-probe": "Probes find the same in a model of ours and in its copy that is read as models of others are."
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import engram
+from engram.claims import checks
 from engram.cli.envelopes import ANSWERS
 from engram.errors import EngramError
 from engram.runner.execute import execute
@@ -153,3 +154,9 @@ def test_hostile_names_are_text_on_the_page(tmp_path: Path) -> None:
     assert "<img" not in html
     assert "&lt;img src=x" in html
     assert html.count("<script>") == html.count("</script>") == 1
+
+
+def test_a_run_of_another_kind_of_model_is_named_as_what_it_is(said: Said, home: Path, llama: Path) -> None:
+    record = execute(checks("real.stand_in_dropped", [0], first=1, last=1)[0], home)
+    code, _, err = said("probe", record.id)
+    assert (code, err) == (2, f"engram: probe: {record.id} is no training, and has no model\n")

@@ -179,11 +179,12 @@ def subject_of(model: str | Path | Network | Record, consent: bool = False) -> S
     if "/" in str(model) or str(model).endswith(".gguf"):
         return _of_others(str(model), consent)
     try:
-        return _of_run(load(str(model)))
+        record = load(str(model))
     except EngramError as error:
         raise EngramError(
             f"probe: {str(model)!r:.80} is no folder, no file, none of {', '.join(KNOWN)}, and no run ({error})"
         ) from None
+    return _of_run(record)
 
 
 def _of_others(where: str, consent: bool) -> Subject:

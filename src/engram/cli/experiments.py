@@ -78,6 +78,8 @@ def _print_list(found: "list[Experiment]", claims: Claims) -> None:
     own = [claims[id] for experiment in found for id in experiment.statements]
     counted = ", ".join(f"{n} {PLURAL.get(state, state)}" for state, n in tally(own).items() if n)
     tell("", f"{len(found)} experiment{'s' * (len(found) != 1)}, {len(own)} claims: {counted}")
+    if any(claim["verdict"] == "missing" for claim in own):
+        tell("missing: its registered runs have not all been made yet")
     tell("`engram show NAME` draws the figure and says why a claim disagrees; `engram run NAME` runs it here.")
 
 

@@ -1,7 +1,9 @@
 """`engram runs export` and `engram runs import`: tables for other programs, runs for other machines."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from engram.cli.output import answer, near, tell
 from engram.cli.runs import runs
@@ -11,7 +13,7 @@ from engram.errors import EngramError
 @runs.command
 def export(
     *names: str,
-    into: Path = Path("exported"),
+    into: Annotated[Path, Parameter(name=["--into", "--output", "-o"])] = Path("exported"),
     format: Literal["folder", "csv", "parquet", "hf"] = "folder",
     json: bool = False,
 ) -> None:

@@ -55,7 +55,8 @@ def test_a_number_that_looks_like_a_seed_is_no_number_of_seeds(home: Path, said:
 
 
 TYPOS = {
-    "run birth.joint --seed 7": "engram run has no option --seed; a single seed is --seeds 7-7, the first eight are --seeds 8",
+    "run birth.joint --seed 7": "engram run has no option --seed; a single seed is --seeds 7-7, "
+    "the first eight are --seeds 8",
     "birth --seed=7": "engram birth has no option --seed; `engram birth --help` lists what there is",
     "run birth.joint --scal quick": "engram run has no option --scal; did you mean --scale?",
     "runs ls --where": "--where needs a value; `engram runs ls --help` says which",

@@ -78,11 +78,9 @@ def not_born(records: Sequence[Record]) -> list[str]:
     if len(records) != 1 or not isinstance(records[0].spec, Train):
         return []
     (record,) = records
-    return [
-        f"  ○ {memory.title} is not born by step {record.last_step} (recall {record.last(memory.name):.2f}, not above {LEVELS[0]})"
-        for memory in memories(record.columns)
-        if birth(record, memory.name, LEVELS[0]) is None
-    ]
+    unborn = [memory for memory in memories(record.columns) if birth(record, memory.name, LEVELS[0]) is None]
+    by = f"is not born by step {record.last_step}"
+    return [f"  ○ {one.title} {by} (recall {record.last(one.name):.2f}, not above {LEVELS[0]})" for one in unborn]
 
 
 def clock(seconds: float | None) -> str:

@@ -181,7 +181,7 @@ BAD = [
     (["runs", "show", "nothing"], "no run 'nothing'"),
     (["runs", "resume", "nothing"], "engram runs ls"),
     (["report"], "name at least one run"),
-    (["runs", "ls", "--jsn"], "Did you mean"),
+    (["runs", "ls", "--jsn"], "did you mean --json?"),
     (["brith"], "Unknown command"),
 ]
 

@@ -52,3 +52,44 @@ def test_a_number_that_looks_like_a_seed_is_no_number_of_seeds(home: Path, said:
     assert seeds_in_words(range(10_000)) == "0-9999"
     with pytest.raises(EngramError, match="0-1999"):
         read_seeds("2000")
+
+
+TYPOS = {
+    "run birth.joint --seed 7": "engram run has no option --seed; a single seed is --seeds 7-7, "
+    "the first eight are --seeds 8",
+    "birth --seed=7": "engram birth has no option --seed; `engram birth --help` lists what there is",
+    "run birth.joint --scal quick": "engram run has no option --scal; did you mean --scale?",
+    "runs ls --where": "--where needs a value; `engram runs ls --help` says which",
+    "run birth.joint --set": "--set needs a value; `engram run --help` says which",
+    "report last -o": "-o needs a value; `engram report --help` says which",
+    "predict pairs many": "NUMBER: must be a number; got 'many'",
+    "fact learn facts.csv --steps 1.5": "--steps: must be a whole number; got '1.5'",
+    "lab --port abc": "--port: must be a whole number; got 'abc'",
+}
+
+
+@pytest.mark.parametrize(("words", "says"), TYPOS.items(), ids=TYPOS)
+def test_a_mistake_is_told_in_plain_words(words: str, says: str, home: Path, said: Said) -> None:
+    assert said(*words.split()) == (2, "", f"engram: {says}\n")
+
+
+def test_a_model_that_is_misspelt(home: Path, said: Said) -> None:
+    assert said("probe", "smolm2")[2].endswith("; did you mean smollm2?\n")
+    assert said("probe", "zzzqqq")[2].endswith("lists them)\n")
+
+
+def test_names_that_may_be_meant_are_few(home: Path, said: Said) -> None:
+    """A run of a transformer has some seventy names: a line that no terminal shows in one piece helps nobody."""
+    said("run", "birth.joint", "--scale", "smoke")
+    _, _, err = said("runs", "ls", "--sort", "recal.W_O2")
+    assert "did you mean recall.W_O2? allowed: " in err
+    assert err.endswith("… (`engram runs show RUN` has all)\n")
+    assert len(err) < 500
+
+
+def test_a_memory_that_is_not_born_is_told(home: Path, said: Said) -> None:
+    """Births are told as they come; what has not come by the end of a single training is told then."""
+    code, out, _ = said("run", "birth.joint", "--scale", "smoke")
+    assert code == 0
+    assert "  ○ W_K1 is not born by step 12 (recall 0." in out
+    assert "is not born" not in said("run", "birth.joint", "--scale", "smoke", "--seeds", "2")[1]

@@ -181,8 +181,9 @@ def subject_of(model: str | Path | Network | Record, consent: bool = False) -> S
     try:
         record = load(str(model))
     except EngramError as error:
+        hint = f"; {did_you_mean(str(model), KNOWN)}".rstrip("; ")
         raise EngramError(
-            f"probe: {str(model)!r:.80} is no folder, no file, none of {', '.join(KNOWN)}, and no run ({error})"
+            f"probe: {str(model)!r:.80} is no folder, no file, none of {', '.join(KNOWN)}, and no run ({error}){hint}"
         ) from None
     return _of_run(record)
 

@@ -7,7 +7,7 @@ import { choose, report, scrubTo } from "./actions.js";
 import { html, plain } from "./html.js";
 import { fold, Panel } from "./panel.js";
 import { ask } from "./socket.js";
-import { about, events, last, link, now, run, step } from "./store.js";
+import { about, events, last, link, now, run, step, trainer, training } from "./store.js";
 
 const chosen = signal("");
 /** What was put into the fields, by their names; those not touched have what the server proposes. */
@@ -59,6 +59,7 @@ async function apply(e) {
   const good = `${title}: done${reply.step == null ? "" : ` at step ${reply.step}`}.`;
   if (report(reply, good, true)) forked(reply, parent);
   answer.value = reply;
+  if (wrongField() === "at") when.value = "at"; // the step that is asked for can be written there
 }
 
 effect(() => { // what was answered, and when, belong to the run they were about
@@ -140,12 +141,15 @@ function When() {
       }} />${why}</label>`}</div>`;
 }
 
+/** A fork of a run that is paused is paused, too, and may have no step yet. */
+const waits = () => (training.value && trainer.value.state === "paused" ? " It is paused: Resume trains it." : "");
+
 function Outcome() {
   const reply = answer.value;
   if (!reply) return html`<p class="hint" data-testid="intervention-answer">${kind.value?.hint}</p>`;
   if (wrongField()) return html`<p class="error" data-testid="intervention-answer">Refused: see above. <span class="sr">${reply.error}</span></p>`;
   return html`<p class=${reply.ok ? "good" : "error"} data-testid="intervention-answer">
-    ${reply.ok ? `Done${reply.step == null ? "" : ` at step ${reply.step}`}: the run was forked, and this is the fork.` : reply.error}</p>`;
+    ${reply.ok ? `Done${reply.step == null ? "" : ` at step ${reply.step}`}: the run was forked, and this is the fork.${waits()}` : reply.error}</p>`;
 }
 
 function Form() {

@@ -47,6 +47,7 @@ function begun(reply) {
   dialog.value = answer.value = null;
   if (reply.run) choose(reply.run, []);
   step.value = null;
+  requestAnimationFrame(() => document.activeElement instanceof HTMLElement && document.activeElement.blur()); // space pauses, and opens no dialog again
 }
 
 /** The error beside a field need not name it. @param {string} name */

@@ -57,7 +57,7 @@ for command in (verify, ledger, findings, register, completion):
     app.command(command)
 app.command(list_, name="list")
 
-Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
+Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=1)]
 
 
 @app.command
@@ -172,6 +172,7 @@ def run(
     from engram import api
     from engram.claims.seeds import read_seeds
     from engram.cli.run_table import lacking_snapshots
+    from engram.show.progress import not_born
     from engram.show.tables import print_rows
     from engram.specs.settings import parse_settings
 
@@ -191,6 +192,7 @@ def run(
         return
     if result.table:
         print_rows(console(), result.table)
+    tell(*not_born(result.records))
     _print_claims(result)
     if settings:
         tell("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes)

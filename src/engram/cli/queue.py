@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from engram.queue import Queue
 
 queue = App(name="queue", help="Every experiment on its registered seeds, the cheapest first: run, state, pack.")
-Scales = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
+Scales = Annotated[tuple[str, ...], Parameter(consume_multiple=1)]
 BOTH = ("quick", "paper")
 LOWEST = 19  # all other work of this machine comes first
 

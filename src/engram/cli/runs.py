@@ -15,8 +15,8 @@ runs = App(name="runs", help="Stored runs: list, show, compare, remove, resume, 
 @runs.command
 def ls(
     *,
-    where: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
-    tag: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    where: Annotated[tuple[str, ...], Parameter(consume_multiple=1)] = (),
+    tag: Annotated[tuple[str, ...], Parameter(consume_multiple=1)] = (),
     sort: str | None = None,
     json: bool = False,
 ) -> None:

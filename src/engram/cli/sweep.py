@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from engram.cli.output import answer, console, say, tell, tell_figures, watched
 from engram.errors import EngramError
 
-Several = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=True)]
+Several = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=1)]
 
 
 def sweep(
@@ -19,7 +19,7 @@ def sweep(
     zipped: Annotated[bool, Parameter(name="--zip")] = False,
     scale: str = "quick",
     seeds: str = "1",
-    metric: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    metric: Annotated[tuple[str, ...], Parameter(consume_multiple=1)] = (),
     dry_run: bool = False,
     engine: str = "local",
     device: str = "auto",

@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 from inspect import Parameter, signature
 
-from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+
+from engram.errors import did_you_mean
 
 EXAMPLES = {
     "show": "birth.joint",
@@ -18,6 +27,7 @@ EXAMPLES = {
     "fact see": "last France capital",
     "fact edit": "last France capital Rome",
 }
+NUMBERS: dict[type | None, str] = {int: "a whole number", float: "a number"}
 
 
 def in_words(error: CycloptsError, app: App) -> str:
@@ -27,7 +37,30 @@ def in_words(error: CycloptsError, app: App) -> str:
     if isinstance(error, UnusedCliTokensError) and error.target and error.unused_tokens:
         wanted = " ".join(_asked_for(error)) or "options"
         return f"engram {_command(error)} takes only {wanted}; left over: {' '.join(map(repr, error.unused_tokens))}"
-    return " ".join(str(error).split())
+    if isinstance(error, MissingArgumentError) and error.keyword:
+        return f"{error.keyword} needs a value; `engram {_command(error)} --help` says which"
+    if isinstance(error, CoercionError) and error.token and error.target_type in NUMBERS:
+        return f"{_called(error)}: must be {NUMBERS[error.target_type]}; got {error.token.value!r:.80}"
+    if isinstance(error, UnknownOptionError):
+        return _unknown(error)
+    return " ".join(str(error).split()).removeprefix("Invalid value for ")
+
+
+def _called(error: CoercionError) -> str:
+    """An option as it is written, what has none by its place."""
+    assert error.token
+    return error.token.keyword or (error.argument.field_info.name.upper() if error.argument else "a value")
+
+
+def _unknown(error: UnknownOptionError) -> str:
+    """The nearest option; --seed 7 is told apart from --seeds 7, which would take the first seven."""
+    given = (error.token.keyword or error.token.value).split("=")[0]
+    options = [name for argument in error.argument_collection for name in argument.names]
+    command = f"engram {_command(error)}".strip()
+    hint = did_you_mean(given, options) or f"`{command} --help` lists what there is"
+    if given == "--seed" and "--seeds" in options:
+        hint = "a single seed is --seeds 7-7, the first eight are --seeds 8"
+    return f"{command} has no option {given}; {hint.strip()}"
 
 
 def _missing(error: CycloptsError, app: App) -> str:

@@ -13,7 +13,7 @@ from engram.records.faces import Face
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
 CONDITION = re.compile(r"([^<>=!]+)(<=|>=|!=|=|<|>)([^<>=!\s].*)", re.DOTALL)
 FORMS = "write NAME, a sign (=, !=, <, >, <= or >=) and a value, as in --where K=5 'loss<0.1' state=finished"
-MOST_NAMES = 60  # in one line
+MOST_NAMES = 24  # in one line
 ORDER = ("<", ">", "<=", ">=")
 OWN = ("run", "state", "rows", "title", "seed", "made_for", "label", "began", "seconds", "note")
 

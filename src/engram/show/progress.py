@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engram.claims.readings import birth
@@ -70,6 +71,16 @@ def birth_summary(record: Record) -> list[str]:
         state = f"not born by step {record.last_step}: recall" if born[LEVELS[0]] is None else "born: recall"
         lines.append(f"{memory.title:<12} {state} {', '.join(words)}")
     return lines
+
+
+def not_born(records: Sequence[Record]) -> list[str]:
+    """Of a single training: a line for each memory that has not been born, since no birth was told of it."""
+    if len(records) != 1 or not isinstance(records[0].spec, Train):
+        return []
+    (record,) = records
+    unborn = [memory for memory in memories(record.columns) if birth(record, memory.name, LEVELS[0]) is None]
+    by = f"is not born by step {record.last_step}"
+    return [f"  ○ {one.title} {by} (recall {record.last(one.name):.2f}, not above {LEVELS[0]})" for one in unborn]
 
 
 def clock(seconds: float | None) -> str:

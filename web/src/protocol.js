@@ -60,7 +60,7 @@
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 
-export const VERSION = 4;
+export const VERSION = 5;
 
 /** @param {ArrayBuffer} buffer @returns {Frame} */
 export function decode(buffer) {

@@ -12,9 +12,11 @@ from typing import Any
 
 from engram.errors import EngramError
 from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
+from engram.lab.model_reader import ModelReader
 from engram.lab.presets import chosen, listed
 from engram.lab.protocol import Intervene, Start
 from engram.lab.run_reader import RunReader
+from engram.lab.watched_model import WatchedModel
 from engram.lab.watched_run import POLL
 from engram.specs import Spec
 from engram.specs.encode import message_of
@@ -28,10 +30,11 @@ SECONDS_BETWEEN_WATCHES = 4.0
 
 
 class Backend:
-    """One home and its token."""
+    """One home and its token, and perhaps a model of others."""
 
-    def __init__(self, home: Path):
+    def __init__(self, home: Path, model: WatchedModel | None = None):
         self.mailbox, self.reader = Mailbox(home), RunReader(home)
+        self.models = None if model is None else ModelReader(model)
         self._token = self.mailbox.token()
         self.waiting: dict[int, asyncio.Future[Order]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
@@ -51,6 +54,19 @@ class Backend:
 
     async def thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)
+
+    async def model_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """What may take seconds: pages that look at runs do not wait for it."""
+        assert self.models is not None
+        return await asyncio.get_running_loop().run_in_executor(self.models.worker, work, *arguments)
+
+    def reader_of(self, name: str) -> RunReader:
+        """Who knows this run, or the model."""
+        return self.models if self.models is not None and name == self.models.model.id else self.reader
+
+    async def thread_of(self, name: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        known = self.model_thread if self.reader_of(name) is self.models else self.thread
+        return await known(work, *arguments)
 
     def trainer(self, since: float | None = None) -> Order:
         """What the trainer does, asked unless it was since a moment; without one, at most every POLL seconds."""

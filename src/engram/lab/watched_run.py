@@ -87,6 +87,14 @@ class WatchedRun(Follower):
     def model(self, step: int) -> Model:
         return self._models.get_or(step, partial(super().model, step), most=24)
 
+    def version(self, step: int) -> tuple[int, ...]:
+        """Weights of a step stay as they are: nothing but the step tells what is seen."""
+        return ()
+
+    def tokens_of(self, text: str | None, tokens: Tokens) -> list[int]:
+        """A user's own sequence."""
+        return pictures.tokens_of(self.spec, text, tokens).tolist()
+
     @cached_property
     def _own(self) -> np.ndarray:
         return pictures.own_sequence(self.spec)

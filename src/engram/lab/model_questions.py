@@ -19,7 +19,7 @@ from engram.models import Head, Network
 from engram.models.network import Part
 from engram.probes import survey
 from engram.probes.causal import chained, without_heads
-from engram.probes.prompts import Prompts, entering, log_p
+from engram.probes.prompts import Prompts, entering, log_p, text_loss
 from engram.probes.survey import Asked, Scores
 from engram.probes.words import Speaker
 from engram.probing import Subject
@@ -29,6 +29,7 @@ LIKELIEST = 5
 LONGEST = 256  # tokens of a sequence whose attention is drawn
 LETTERS = "QKVOGIF"
 FactorsOf = Callable[[str, Tensor], Factors]
+RowsOf = Callable[[], Tensor | None]  # of text, where there is any
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,11 @@ def composed(subject: Subject, scores: Scores) -> dict[str, Any]:
     return survey.composition(asked, scores, *survey.embedded(asked, deepest)).to_json()
 
 
-def grid(scores: Scores, kind: str) -> np.ndarray:
-    """A score of every head: a row for each head, a column for each layer; NaN where a layer has fewer heads."""
-    found = scores.mean(kind)
-    values = np.full((max(h for _, h in found), max(i for i, _ in found)), np.nan, dtype=np.float32)
-    for (layer, head), value in found.items():
-        values[head - 1, layer - 1] = value
-    return values
+@torch.no_grad()
+def copied(subject: Subject, scores: Scores) -> dict[str, Any]:
+    """As `engram probe MODEL copying` tells it."""
+    asked = asked_of(subject)
+    return survey.copying(asked, scores, *survey.embedded(asked, subject.network.sizes.L)).to_json()
 
 
 def encoded(subject: Subject, text: str) -> list[int]:
@@ -145,8 +144,8 @@ def _marks(subject: Subject, line: Sequence[tuple[int, float]]) -> list[str]:
 
 
 @torch.no_grad()
-def truncated(subject: Subject, asked: Truncate, factors_of: FactorsOf) -> dict[str, Any]:
-    """p(answer) and p(rival) with the whole matrix and with the truncated one; every number is computed."""
+def truncated(subject: Subject, asked: Truncate, factors_of: FactorsOf, rows_of: RowsOf) -> dict[str, Any]:
+    """p(answer), p(rival) and the loss on text with the whole matrix and with the truncated one."""
     network, speaker, name = subject.network, speaker_of(subject), f"W_{asked.matrix}{asked.layer}"
     W = network.matrices().get(name)
     if W is None or "U" not in network.matrices():
@@ -159,7 +158,17 @@ def truncated(subject: Subject, asked: Truncate, factors_of: FactorsOf) -> dict[
     rank = rank_of_share(asked.share, W.shape)
     cut = network.replaced(**{name: factors_of(name, W).keep(rank)})
     before, after = (_said(speaker, here.logits(one), wanted) for one in (network, cut))
-    return {"matrix": name, "rank": rank, "of": min(W.shape), "before": before, "after": after}
+    told = {"matrix": name, "rank": rank, "of": min(W.shape), "before": before, "after": after}
+    return told | {"loss": _losses(network, cut, asked.layer, rows_of)}
+
+
+def _losses(network: Network, cut: Network, layer: int, rows_of: RowsOf) -> list[float] | None:
+    """On text, in nats; what enters the layer is computed once for both."""
+    rows = rows_of()
+    if rows is None:
+        return None
+    here = entering(network, Prompts(rows, rows[:, 0]), layer)
+    return [text_loss(one, rows, here) for one in (network, cut)]
 
 
 def _token(speaker: Speaker, field: str, word: str) -> int:

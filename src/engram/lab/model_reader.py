@@ -7,6 +7,7 @@ from typing import Any
 
 from engram.errors import EngramError
 from engram.lab.model_questions import timed
+from engram.lab.probed_model import ProbedModel
 from engram.lab.protocol import AskedOfModel, Cell, Edit, Truncate, Undo
 from engram.lab.run_reader import RunReader
 from engram.lab.watched_model import WatchedModel
@@ -15,10 +16,10 @@ from engram.lab.watched_model import WatchedModel
 class ModelReader(RunReader):
     """Serves pages that look at the model as a RunReader serves those that look at runs."""
 
-    def __init__(self, model: WatchedModel):
+    def __init__(self, model: WatchedModel, worker: ThreadPoolExecutor):
         super().__init__(Path())  # it lists no runs
         self.model = model
-        self.worker = ThreadPoolExecutor(1, thread_name_prefix="model")
+        self.worker = worker
         self._begun = False
 
     def run(self, name: str) -> Any:
@@ -49,15 +50,19 @@ class ModelReader(RunReader):
         raise EngramError("cell: a model of others has no memories whose entries could be asked for")
 
     def asked(self, question: AskedOfModel) -> dict[str, Any]:
-        """The answer of a panel, with the time that it took and the edits that were in force."""
-        step, model = self.model.stored_step(question.step), self.model
-        match question:
-            case Truncate():
-                found = timed(lambda: model.truncate(step, question))
-            case Edit():
-                found = timed(lambda: model.edit(step, question))
-            case Undo():
-                found = timed(lambda: model.undo(step, question.edit))
-            case _:
-                found = timed(lambda: getattr(model, question.t)(step))
-        return {"t": question.t, "id": question.id, "step": step, "edits": len(model.version(step))} | found
+        return answered(self.model, question)
+
+
+def answered(model: ProbedModel, question: AskedOfModel) -> dict[str, Any]:
+    """The answer of a panel, with the time that it took and the edits that are in force."""
+    step = model.stored_step(question.step)
+    match question:
+        case Truncate():
+            found = timed(lambda: model.truncate(step, question))
+        case Edit():
+            found = timed(lambda: model.edit(step, question))
+        case Undo():
+            found = timed(lambda: model.undo(question.edit))
+        case _:
+            found = timed(lambda: getattr(model, question.t)(step))
+    return {"t": question.t, "id": question.id, "step": step, "edits": model.edits_at(step)} | found

@@ -33,8 +33,7 @@ class Message(BaseModel):
 class View(Message):
     """What a page shows: of this run, at this step (None: the newest), these pictures.
 
-    pictures   memory:W_O2 (in its association basis) · raw:W_O2 (entries) · attention:2.1 (layer.head, on `tokens`) ·
-               heads:induction, heads:previous (scores of all heads of a model)
+    pictures   memory:W_O2 (in its association basis) · raw:W_O2 (entries) · attention:2.1 (layer.head, on `tokens`)
     minus      a step whose picture is subtracted
     tokens     the sequence of attention pictures; None: one of the task's own
     ablate     heads, as [layer, head], that write nothing in attention pictures and predictions
@@ -150,8 +149,14 @@ class Compose(OfModel):
     t: Literal["compose"]
 
 
+class Copying(OfModel):
+    """Whether heads write the token that they look at."""
+
+    t: Literal["copying"]
+
+
 class Truncate(OfModel):
-    """What the model says with one matrix truncated to a share of its singular values.
+    """What the model says, and its loss on text, with one matrix truncated to a share of its singular values.
 
     matrix   its letter: Q, K, V, O, G (gate), I (up), F (down)
     """
@@ -180,8 +185,8 @@ class Undo(OfModel):
     edit: Id
 
 
-AskedOfModel = Heads | Compose | Truncate | Edit | Undo
-Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | Heads | Compose | Truncate | Edit | Undo
+AskedOfModel = Heads | Compose | Copying | Truncate | Edit | Undo
+Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | AskedOfModel
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 
 

@@ -16,6 +16,7 @@ from engram.lab.protocol import (
     AskedOfModel,
     Compose,
     Control,
+    Copying,
     Edit,
     Heads,
     Intervene,
@@ -122,16 +123,13 @@ class Tab:
             case Start() | Intervene():
                 self.backend.not_too_many()
                 return await self.ordered(asked.id, await self.backend.thread(order_of, asked, self.backend.reader))
-            case Heads() | Compose() | Truncate() | Edit() | Undo():
+            case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():
                 return await self.of_model(asked)
         known = self.backend.reader_of(asked.run)  # type: ignore[union-attr]  # cell, sequence, tokens
         return await self.backend.thread_of(asked.run, getattr(known, asked.t), asked)  # type: ignore[union-attr]
 
     async def of_model(self, asked: AskedOfModel) -> Message:
-        reader = self.backend.models
-        if reader is None or asked.run != reader.model.id:
-            raise EngramError(f"run: {asked.run!r:.80} is no model of this lab; open one with: engram lab MODEL")
-        found = await self.backend.model_thread(reader.asked, asked)
+        found = await self.backend.model_thread(self.backend.asked_of_model, asked)
         self.changed.set()  # other panels show the edited model
         return found
 

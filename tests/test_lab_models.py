@@ -148,7 +148,7 @@ def test_a_head_is_clicked_and_a_fact_edited(browser: Browser, lab_of_model: Ser
         wait(lambda: page.evaluate("window.engramLab.drawn('attention:3.5')"))
         expect(page.get_by_test_id("head-told")).to_contain_text("layer 3, head 5")
         page.get_by_test_id("sequence-input").fill(PROMPT)
-        wait(lambda: page.evaluate("window.engramLab.drawn('attention:3.5')")["shape"] == [6, 6])
+        wait(lambda: (page.evaluate("window.engramLab.drawn('attention:3.5')") or {}).get("shape") == [6, 6])
         page.get_by_test_id("edit-prompt").fill(PROMPT)
         page.get_by_test_id("edit-answer").fill("big city")
         page.get_by_test_id("edit").click()

@@ -12,6 +12,9 @@ function edgesOf(said) {
   return said.readers.flatMap((r) => r.partners.filter((p) => (p.recall ?? 0) >= LEAST).map((p) => ({ reader: r.reader, ...p })));
 }
 
+/** Two decimals: what is next to nothing is 0.00. @param {number | null | undefined} x */
+const score = (x) => (x === null || x === undefined ? "–" : x.toFixed(2));
+
 /** How much of a reader's induction is gone when this writer is cut from keys; null where it was not cut. @param {ComposeSaid} said @param {string} writer @param {string} reader */
 function lost(said, writer, reader) {
   const cut = said.keys_without.find((c) => c.writer === writer), whole = headsSaid.value?.heads.find((h) => h.head === reader)?.induction;
@@ -48,8 +51,8 @@ function Cuts({ said }) {
   const readers = said.readers.map((r) => r.reader);
   return html`<div class="scroll"><table class="cuts"><caption>Induction score when no key sees what a head wrote</caption>
     <thead><tr><th>without</th>${readers.map((r) => html`<th key=${r}>${r}</th>`)}<th>gain left</th></tr></thead>
-    <tbody><tr><td>nothing</td>${readers.map((r) => html`<td key=${r}>${number(headsSaid.value?.heads.find((h) => h.head === r)?.induction, 2)}</td>`)}<td>100 %</td></tr>
-      ${said.keys_without.map((c) => html`<tr key=${c.writer}><td>${c.writer}</td>${readers.map((r) => html`<td key=${r}>${number(c.induction[r], 2)}</td>`)}
+    <tbody><tr><td>nothing</td>${readers.map((r) => html`<td key=${r}>${score(headsSaid.value?.heads.find((h) => h.head === r)?.induction)}</td>`)}<td>100 %</td></tr>
+      ${said.keys_without.map((c) => html`<tr key=${c.writer}><td>${c.writer}</td>${readers.map((r) => html`<td key=${r}>${score(c.induction[r])}</td>`)}
       <td>${percent(c.gain_left)}</td></tr>`)}</tbody></table></div>`;
 }
 

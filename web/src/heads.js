@@ -76,8 +76,8 @@ function Told() {
 
 function Legend() {
   const losses = headsSaid.value?.losses, mean = (/** @type {(number | null)[]} */ of) => number(of.reduce((/** @type {number} */ sum, x) => sum + (x ?? 0), 0) / of.length);
-  return html`<div class="line"><div class="colourbar" aria-label="Colours from 0 to 1"><span>0</span>
-      <i style=${{ background: `linear-gradient(90deg, ${RISING.value.join(",")})` }}></i><span>1, mean share of attention</span></div>
+  return html`<div class="heads-key"><div class="colourbar" aria-label="Colours from 0 to 1"><span>0</span>
+      <i style=${{ background: `linear-gradient(90deg, ${RISING.value.join(",")})` }}></i><span>1</span></div><small>mean share of attention</small>
     ${losses && html`<small>random tokens that come twice, ${losses.first.length} seeds: loss ${mean(losses.first)} → ${mean(losses.repeat)} nats on the repeat</small>`}</div>`;
 }
 

@@ -19,6 +19,7 @@ from engram.lab.address import Address, listen
 from engram.lab.backend import Backend
 from engram.lab.protocol import VERSION
 from engram.lab.server import config
+from engram.lab.watched_model import WatchedModel
 from engram.records.writer import write_spec
 from engram.specs.encode import load_code
 from engram.specs.settings import with_settings
@@ -118,16 +119,19 @@ class Page:
     def hear(self, kind: str, timeout: float = 120.0) -> dict[str, Any]:
         """The next message of a kind; all others are taken in."""
         end = time.monotonic() + timeout
-        while True:
-            message = self.ws.recv(timeout=max(0.01, end - time.monotonic()))
-            if isinstance(message, bytes):
-                self.frames.append(picture_of(message))
-                told = self.frames[-1][0] | {"t": "frame"}
-            else:
-                told = json.loads(message)
-                self._take_in(told)
-            if told["t"] == kind:
-                return told
+        while (told := self.hear_any(max(0.01, end - time.monotonic())))["t"] != kind:
+            pass
+        return told
+
+    def hear_any(self, timeout: float = 120.0) -> dict[str, Any]:
+        """The next message of whatever kind, taken in."""
+        message = self.ws.recv(timeout=timeout)
+        if isinstance(message, bytes):
+            self.frames.append(picture_of(message))
+            return self.frames[-1][0] | {"t": "frame"}
+        told = json.loads(message)
+        self._take_in(told)
+        return told
 
     def _take_in(self, told: dict[str, Any]) -> None:
         if told["t"] == "state":
@@ -203,9 +207,9 @@ def picture_of(message: bytes) -> tuple[dict[str, Any], np.ndarray]:
 
 
 @contextmanager
-def served(home: Path, host: str = "127.0.0.1") -> Iterator[Served]:
+def served(home: Path, host: str = "127.0.0.1", model: WatchedModel | None = None) -> Iterator[Served]:
     """A lab in a thread; at the end its trainer is asked to leave."""
-    backend = Backend(home)
+    backend = Backend(home, model)
     address, sockets = listen(host, None)
     server = uvicorn.Server(config(backend, address))
     thread = threading.Thread(target=server.run, args=[sockets], daemon=True)

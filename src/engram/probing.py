@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from engram.adapters import read_model
+from engram.adapters import Pretrained, read_model
 from engram.adapters.known import KNOWN
 from engram.api import load
 from engram.errors import EngramError, did_you_mean
@@ -19,6 +19,7 @@ from engram.probes import survey
 from engram.probes.maps import longest_map, maps
 from engram.probes.repeats import Repeats, repeats
 from engram.probes.survey import Ablation, Asked, Composition, Copying, Lens, Scores
+from engram.probes.words import Words
 from engram.records import Record
 from engram.tasks.batch import marks_of
 
@@ -40,12 +41,14 @@ class Subject:
     start    the token that begins a sequence; None where a vocabulary has none
     pieces   how tokens are written
     encode   text to tokens; None without a tokenizer
+    words    the tokenizer itself, in which a model of others is asked for facts
     """
 
     network: Network = field(repr=False)
     start: int | None
     pieces: Pieces = field(repr=False)
     encode: Callable[[str], list[int]] | None = field(repr=False)
+    words: Words | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def probe(
     subject = subject_of(model, consent)
     subject = subject if start is None else begun_with(subject, start)
     asked = Asked(subject.network, subject.start, tuple(range(seeds) if isinstance(seeds, int) else seeds))
-    shown = _shown(subject, asked, prompt)
+    shown = shown_tokens(subject, asked, prompt)
     say(f"{subject.network.provenance}: read in {time.monotonic() - began:.1f} s; {_in_front(subject)}")
     found, notes = _probed(asked, wanted, shown, say)
     drawn = maps(subject.network, shown) if report else {}
@@ -174,10 +177,8 @@ def subject_of(model: str | Path | Network | Record, consent: bool = False) -> S
         return _of_run(model)
     if isinstance(model, Network):
         return Subject(model, None, lambda ids: [str(i) for i in ids], None)
-    if str(model) in KNOWN or (Path(model).expanduser().exists() and not (Path(model) / "spec.json").exists()):
-        return _of_others(str(model), consent)
-    if "/" in str(model) or str(model).endswith(".gguf"):
-        return _of_others(str(model), consent)
+    if is_of_others(str(model)):
+        return subject_from(read_model(str(model), consent=consent))
     try:
         record = load(str(model))
     except EngramError as error:
@@ -188,13 +189,22 @@ def subject_of(model: str | Path | Network | Record, consent: bool = False) -> S
     return _of_run(record)
 
 
-def _of_others(where: str, consent: bool) -> Subject:
-    read = read_model(where, consent=consent)
+def is_of_others(where: str) -> bool:
+    """Whether this names a model of others: a folder, a file, a known name or one of the hub; or else a run of ours."""
+    path = Path(where).expanduser()
+    if where in KNOWN or path.exists():
+        return where in KNOWN or not (path / "spec.json").exists()
+    return "/" in where or where.endswith(".gguf")
+
+
+def subject_from(read: Pretrained) -> Subject:
+    """A model of others that was read."""
     tokenizer = read.tokenizer
     if tokenizer is None:
         return Subject(read.network, None, lambda ids: [str(i) for i in ids], None)
     between = tokenizer.inner.token_to_id(BETWEEN_TEXTS)
-    return Subject(read.network, tokenizer.bos if between is None else between, tokenizer.pieces, tokenizer.encode)
+    start = tokenizer.bos if between is None else between
+    return Subject(read.network, start, tokenizer.pieces, tokenizer.encode, tokenizer)
 
 
 def _of_run(record: Record) -> Subject:
@@ -212,10 +222,10 @@ def begun_with(subject: Subject, start: str) -> Subject:
     if len(ids) != 1 or not 0 <= ids[0] < subject.network.sizes.N:
         most = subject.network.sizes.N - 1
         raise EngramError(f"--start: must be one token, as text or as a number from 0 to {most}; got {start!r:.60}")
-    return Subject(subject.network, ids[0], subject.pieces, subject.encode)
+    return replace(subject, start=ids[0])
 
 
-def _shown(subject: Subject, asked: Asked, prompt: str | None) -> list[int]:
+def shown_tokens(subject: Subject, asked: Asked, prompt: str | None = None) -> list[int]:
     """The tokens of the maps and of the lens: the prompt, or random ones that come twice."""
     if prompt is None:
         period = min(SHOWN, asked.period, (longest_map(subject.network) - 1) // 2)

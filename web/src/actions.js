@@ -5,7 +5,7 @@
 import { batch } from "@preact/signals";
 import { ask, send } from "./socket.js";
 import { atOrBefore, lowerBound, nearest } from "./steps.js";
-import { ablate, about, also, events, info, last, now, pointed, promised, run, runs, say, stages, state, step, stops, tokens, trainer, training } from "./store.js";
+import { ablate, about, also, events, info, last, now, picked, pointed, promised, run, runs, say, stages, state, step, stops, tokens, trainer, training } from "./store.js";
 
 /** Look at the stored step nearest to x; from now on new data do not move it. @param {number} x */
 export function scrubTo(x) {
@@ -48,6 +48,7 @@ export function choose(id, beside) {
     if (!related) step.value = null;
     if (!related) tokens.value = null; // another training may have other letters,
     if (!related) ablate.value = []; // and other heads
+    if (!related) picked.value = [];
     const swapped = also.value.map((other) => (other === id ? /** @type {string} */ (run.value) : other)); // both stay in sight
     also.value = beside ?? (related ? swapped : []);
     run.value = id;

@@ -1,6 +1,9 @@
 /** The page. */
 import { Attention } from "./attention.js";
 import { Branches } from "./branches.js";
+import { Composition } from "./composition.js";
+import { Edits } from "./editing.js";
+import { Heads } from "./heads.js";
 import { Help } from "./help.js";
 import { html } from "./html.js";
 import { Interventions } from "./interventions.js";
@@ -8,10 +11,11 @@ import { Runs } from "./picker.js";
 import { Scrubber } from "./scrubber.js";
 import { Settings } from "./settings.js";
 import { Start } from "./start.js";
-import { dialog, link, run, runs, said, say, state } from "./store.js";
+import { dialog, link, model, ofOthers, run, runs, said, say, state } from "./store.js";
 import { Timeline } from "./timeline.js";
 import { Tooltip } from "./tooltip.js";
 import { TopBar } from "./topbar.js";
+import { Truncation } from "./truncation.js";
 import { Wall } from "./wall.js";
 
 const BANNERS = {
@@ -46,16 +50,28 @@ function Empty() {
   </div>`;
 }
 
-function Panels() {
+/** A model of others: one moment of it has no curves. */
+function ModelPanels() {
+  const edits = model.value?.edits;
   return html`<main class="grid">
-    <div class="column"><${Timeline} /><${Interventions} /><${Branches} /><${Settings} /></div>
-    <div class="column"><${Wall} /><${Attention} /></div>
+    <div class="column">${(model.value?.revisions ?? 0) > 1 && html`<${Timeline} />`}<${Composition} />
+      ${edits && html`<${Edits} />`}${model.value?.text && html`<${Truncation} />`}</div>
+    <div class="column"><${Heads} /><${Attention} /></div>
+  </main>`;
+}
+
+function Panels() {
+  if (ofOthers.value) return html`<${ModelPanels} />`;
+  const many = model.value !== null;
+  return html`<main class="grid">
+    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} /><${Settings} /></div>
+    <div class="column">${many && html`<${Heads} />`}<${Wall} /><${Attention} /></div>
   </main>`;
 }
 
 export function App() {
   const empty = runs.value !== null && !run.value;
-  return html`<header class="head"><${TopBar} />${!empty && html`<${Scrubber} />`}<${Banner} /><${Ended} /></header>
+  return html`<header class="head"><${TopBar} />${!empty && model.value?.revisions !== 1 && html`<${Scrubber} />`}<${Banner} /><${Ended} /></header>
     ${empty ? html`<${Empty} />` : html`<${Panels} />`}
     <${Start} /><${Runs} /><${Help} /><${Tooltip} /><${Notice} />
     <div class="sr" role="status" aria-live="polite">${said.value.text}</div>`;

@@ -8,7 +8,7 @@ import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { Predictions } from "./predictions.js";
 import { chosen, headName, pending, problem, query, reading } from "./sequence.js";
-import { about, isOff, subtracted, text, tokens } from "./store.js";
+import { about, isOff, model, ofOthers, subtracted, text, tokens } from "./store.js";
 import { maps } from "./view.js";
 
 /** @param {string} value */
@@ -21,9 +21,9 @@ function type(value) {
 function Own() {
   return html`<div class="own"><label><span>Your own sequence</span>
     <input type="text" data-testid="sequence-input" spellcheck=${false} autocomplete="off" value=${text.value} maxlength="4096"
-      placeholder="type or paste; empty: one of the task’s" aria-describedby="sequence-problem"
+      placeholder=${ofOthers.value ? "type or paste a text; empty: random tokens that come twice" : "type or paste; empty: one of the task’s"} aria-describedby="sequence-problem"
       onInput=${(/** @type {any} */ e) => type(e.target.value)} /></label>
-    <button data-testid="sequence-reset" disabled=${!text.value} onClick=${() => type("")}>the task’s own</button>
+    <button data-testid="sequence-reset" disabled=${!text.value} onClick=${() => type("")}>${ofOthers.value ? "random tokens" : "the task’s own"}</button>
     <span class="error" id="sequence-problem" data-testid="sequence-problem">${problem}</span></div>`;
 }
 
@@ -61,7 +61,7 @@ export function Attention() {
     return html`<${Panel} name="attention" title="Attention"><p class="hint">This run has no heads whose attention could be shown.</p><//>`;
   }
   return html`<${Panel} name="attention" title="Attention">
-    <${Own} />
+    <${Own} />${model.value && html`<p class="hint">Of the heads that are picked in the grid; without a pick, of the strongest of each kind.</p>`}
     <div class=${pending.value ? "wall waiting" : "wall"} data-testid="maps">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
     <${Bar} />
     ${reading.value && !pending.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than at step ${subtracted.value}`}</h3><${HeadKey} /></div>`}

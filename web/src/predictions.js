@@ -21,6 +21,9 @@ function Split({ parts, least, most }) {
     <u style=${{ left: `${(-100 * least) / span}%` }}></u></div>`;
 }
 
+/** Whether it is told which part says what. @param {Reading} said */
+const parted = (said) => Object.keys(said.parts).length > 0;
+
 /** One scale for all rows. @param {Reading} said @param {number[]} positions */
 function span(said, positions) {
   let least = 0, most = 0;
@@ -40,7 +43,7 @@ function Row({ said, t, place, least, most }) {
     <td class="token">${right ?? ""} <small>${right === null ? "" : percent(p)}</small></td>
     <td class="guesses">${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === right ? "hit" : ""}>
       <b>${g.mark}</b> <small>${percent(g.p)}</small></span>`)}</td>
-    <td class="where"><${Split} parts=${partsAt(said, t)} least=${least} most=${most} /></td>
+    ${parted(said) && html`<td class="where"><${Split} parts=${partsAt(said, t)} least=${least} most=${most} /></td>`}
   </tr>`;
 }
 
@@ -63,7 +66,7 @@ function Table({ said, positions }) {
   const gap = (/** @type {number} */ rows) => rows > 0 && html`<tr class="gap" aria-hidden="true" style=${{ height: `${rows * HIGH}px` }}></tr>`;
   return html`<div class="scroll" tabindex="0" ref=${box} onScroll=${look} role="region" aria-label="Predictions by position">
     <table aria-rowcount=${positions.length + 1}>
-    <thead><tr aria-rowindex="1"><th>at</th><th>token</th><th>${said.asks === "next" ? "came next" : "right answer"}</th><th>likeliest</th><th>from where</th></tr></thead>
+    <thead><tr aria-rowindex="1"><th>at</th><th>token</th><th>${said.asks === "next" ? "came next" : "right answer"}</th><th>likeliest</th>${parted(said) && html`<th>from where</th>`}</tr></thead>
     <tbody>${gap(first.value)}${near.map((t, i) => html`<${Row} key=${t} said=${said} t=${t} place=${first.value + i + 2} ...${ends} />`)}
       ${gap(positions.length - first.value - near.length)}</tbody>
   </table></div>`;

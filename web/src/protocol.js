@@ -26,11 +26,28 @@
  * @typedef {{t: "runs", runs: Run[], presets: Preset[]}} RunsSaid
  * @typedef {{t: "about", run: string, title: string, steps: number, seed: number, N: number, T: number,
  *   letters: string[] | null, heads: Head[], pictures: Picture[],
- *   levels: Level[], settings: Setting[], events: Mark[], stages: Mark[], interventions: Intervention[]}} About
+ *   levels: Level[], settings: Setting[], events: Mark[], stages: Mark[], interventions: Intervention[], model?: ModelAbout | null}} About
+ * @typedef {{name: string, family: string, note: string, sha256: string, layers: number, matrices: string, seeds: number,
+ *   text: boolean, edits: boolean, revisions: number}} ModelAbout revisions: 0 where it is a run of ours
+ * @typedef {{edit: number, step: number, prompt: string, was: string, answer: string, matrix: string}} EditInForce
+ * @typedef {{t: string, id: number, step: number, edits: EditInForce[], seconds: number}} OfModel
+ * @typedef {{head: string, layer: number, previous: number | null, induction: number | null, previous_seeds: (number | null)[], induction_seeds: (number | null)[]}} HeadScores
+ * @typedef {OfModel & {heads: HeadScores[], losses: {first: (number | null)[], repeat: (number | null)[]}}} HeadsSaid
+ * @typedef {{reader: string, partners: {writer: string, recall: number | null, recall_raw: number | null}[]}} ReaderSaid
+ * @typedef {OfModel & {tokens: number, readers: ReaderSaid[], keys_without: {writer: string, induction: Record<string, number | null>, gain_left: number | null}[]}} ComposeSaid
+ * @typedef {OfModel & {tokens: number, scores: Record<string, number | null>, recall: {head: string, raw: number | null, effective: number | null}[]}} CopyingSaid
+ * @typedef {{top: string, p_answer: number, p_rival: number | null}} Believed
+ * @typedef {OfModel & {matrix: string, rank: number, of: number, before: Believed, after: Believed, loss: [number, number] | null}} TruncateSaid
+ * @typedef {{top: string, p_old: number, p_new: number}} Belief
+ * @typedef {OfModel & {was: string, answer: string, matrix: string, prompt: string, before: Belief, after: Belief, changed: {what: string, do: number, of: number}[], loss: [number, number], notes: string[]}} EditSaid
+ * @typedef {{t: "heads" | "compose" | "copying", run: string, step: number | null}} ProbeAsked
+ * @typedef {{t: "truncate", run: string, step: number | null, layer: number, matrix: string, share: number, prompt: string, answer: string, rival: string}} TruncateAsked
+ * @typedef {{t: "edit", run: string, step: number | null, prompt: string, answer: string}} EditAsked
+ * @typedef {{t: "undo", run: string, step: number | null, edit: number}} UndoAsked
  * @typedef {{t: "columns", run: string, columns: Column[]}} ColumnsSaid
  * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
- *   why: string | null, births: Mark[], trainer: Trainer}} State why: it diverged
+ *   why: string | null, births: Mark[], trainer: Trainer, edits?: EditInForce[], computing?: string | null}} State why: it diverged
  * @typedef {{t: "cell", id: number, key: string, value: string, score: number, rank: number, margin: number | null,
  *   best: string}} CellSaid
  * @typedef {{t: "reading", run: string, step: number, error: string | null, tokens: number[], marks: string[],
@@ -53,14 +70,14 @@
  * @typedef {{t: "start", run: string}} GoOn
  * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
  * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
- * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene} Question gets an id when it is sent
+ * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked} Question gets an id when it is sent
  *
  * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
  *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 
-export const VERSION = 4;
+export const VERSION = 5;
 
 /** @param {ArrayBuffer} buffer @returns {Frame} */
 export function decode(buffer) {

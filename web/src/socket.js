@@ -6,7 +6,7 @@ import { decode } from "./protocol.js";
 import { link } from "./store.js";
 
 const FIRST_WAIT = 250, LONGEST_WAIT = 4000; // milliseconds between two attempts
-const LOOKING = 8000, DOING = 60000; // milliseconds that an answer may take
+const LOOKING = 8000, DOING = 60000, PROBING = 600000; // milliseconds that an answer may take
 
 /** @typedef {CellSaid | TokensSaid | Answer} Reply */
 /** @typedef {{opened: () => void, heard: (message: Heard) => void, seen: (frame: Frame) => void}} Listener */
@@ -74,9 +74,15 @@ export function ask(question) {
       return settle({ t: "answer", id, ok: false, error: "there is no connection" });
     }
     waiting.set(id, settle);
-    setTimeout(giveUp, question.t === "cell" || question.t === "tokens" ? LOOKING : DOING, id);
+    setTimeout(giveUp, patience(question.t), id);
     return socket.send(JSON.stringify({ ...question, id }));
   });
+}
+
+/** A large model takes its time. @param {string} kind */
+function patience(kind) {
+  if (kind === "cell" || kind === "tokens") return LOOKING;
+  return ["heads", "compose", "copying", "truncate", "edit"].includes(kind) ? PROBING : DOING;
 }
 
 /** A question that is never answered must not hold up those that come after it. @param {number} id */

@@ -45,6 +45,8 @@ export const locked = signal(false);
 export const rooted = signal(false);
 /** @type {Signal<Head[]>} heads left out of attention pictures and predictions */
 export const ablate = signal([]);
+/** @type {Signal<Head[]>} heads whose attention is drawn, where a model has many; empty: the strongest */
+export const picked = signal([]);
 /** @type {Signal<string>} a sequence of one's own; empty: the task's */
 export const text = signal("");
 /** @type {Signal<number[] | null>} what the server made of it */
@@ -72,6 +74,10 @@ export const about = computed(() => (run.value ? abouts.value[run.value] : undef
 export const state = computed(() => (run.value ? states.value[run.value] : undefined));
 export const curves = computed(() => (run.value ? curvesOf.value[run.value] : undefined) ?? []);
 export const columns = computed(() => (run.value ? rows.value[run.value] : undefined));
+/** What is known of a model with many heads. */
+export const model = computed(() => about.value?.model ?? null);
+/** Whether it is a model of others, which is probed and edited but not trained. */
+export const ofOthers = computed(() => (model.value?.revisions ?? 0) > 0);
 export const info = computed(() => runs.value?.find((r) => r.id === run.value));
 /** Whether the trainer has something to do with a run; of one that it has brought to its end the record says all. @param {string | null} id */
 export const trains = (id) => id !== null && trainer.value.run === id && !["none", "idle"].includes(trainer.value.state);

@@ -2,7 +2,7 @@
 import { choose, control, goOn, pauseOrResume, toggleLive } from "./actions.js";
 import { html, useSignal } from "./html.js";
 import { Picker } from "./picker.js";
-import { dialog, following, info, link, run, state, trainer, training } from "./store.js";
+import { dialog, following, info, link, ofOthers, run, state, trainer, training } from "./store.js";
 import { dark, toggleTheme } from "./theme.js";
 
 const LIMITS = [0, 1, 2, 5, 10, 20, 50, 100];
@@ -55,7 +55,7 @@ export function TopBar() {
     <${Condition} />
     ${training.value ? html`<${Training} />` : html`<${Elsewhere} />`}
     <span class="space"></span>
-    ${run.value && html`<button class="live" data-testid="follow-live" aria-pressed=${following.value} title="Follow live (L)"
+    ${run.value && !ofOthers.value && html`<button class="live" data-testid="follow-live" aria-pressed=${following.value} title="Follow live (L)"
       onClick=${toggleLive}><i aria-hidden="true"></i>Follow live</button>`}
     <button data-testid="new-run" class="primary" onClick=${() => (dialog.value = "start")}>New run</button>
     <button class="icon" data-testid="theme" aria-label=${dark.value ? "Light colours" : "Dark colours"}

@@ -5,7 +5,8 @@
 import { computed, effect } from "@preact/signals";
 import { missingFrom } from "./rows.js";
 import { send } from "./socket.js";
-import { ablate, about, also, basis, link, rows, run, runs, stored, subtracted, tokens, visible } from "./store.js";
+import { strongest } from "./probing.js";
+import { ablate, about, also, basis, link, model, picked, rows, run, runs, stored, subtracted, tokens, visible } from "./store.js";
 
 const HZ = 2; // news a second while following live: training goes first
 
@@ -18,9 +19,12 @@ export const associates = computed(() => ofKind("memory").length > 0);
 /** The memories on the wall, in the basis that was chosen, if the run has it. */
 export const wall = computed(() => ofKind(associates.value ? basis.value : "raw"));
 
+/** The heads whose attention is drawn: all of them, or of many those that were picked. */
+const shown = computed(() => (model.value ? (picked.value.length ? picked.value : strongest.value) : about.value?.heads ?? []));
+
 /** One attention picture a head. */
 export const maps = computed(() =>
-  (about.value?.heads ?? []).map(([layer, head]) => ({ layer, head, name: `attention:${layer}.${head}` })));
+  shown.value.map(([layer, head]) => ({ layer, head, name: `attention:${layer}.${head}` })));
 
 const pictures = computed(() => [
   ...(visible.value.has("wall") ? wall.value.map((p) => p.name) : []),

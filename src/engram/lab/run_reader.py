@@ -63,7 +63,7 @@ class RunReader:
         minus = None if view.minus is None else run.stored_step(view.minus)
         attends = name.startswith("attention:")
         tokens, heads = (view.tokens, view.ablate) if attends else (None, ())
-        key = (view.run, step, name, minus, view.dtype, tokens, heads)
+        key = (view.run, step, name, minus, view.dtype, tokens, heads, run.version(step))
         header = {"t": "picture", "run": run.id, "step": step, "picture": name, "minus": minus}
         header |= {"tokens": len(tokens) if tokens else None}
 
@@ -89,17 +89,16 @@ class RunReader:
         run = self.seen(asked.run)
         step = run.stored_step(asked.step)
         given = asked.text is not None or asked.tokens is not None
-        tokens = tuple(pictures.tokens_of(run.spec, asked.text, asked.tokens).tolist()) if given else None
+        tokens = tuple(run.tokens_of(asked.text, asked.tokens)) if given else None
         return {"t": "sequence", "id": asked.id, "step": step} | run.predictions(step, tokens, asked.ablate)
 
     def tokens(self, asked: Tokens) -> dict[str, Any]:
         """Which tokens a text is; a run need not have weights for that."""
-        found = pictures.tokens_of(self.run(asked.run).spec, asked.text, None)
-        return {"t": "tokens", "id": asked.id, "tokens": found.tolist()}
+        return {"t": "tokens", "id": asked.id, "tokens": self.run(asked.run).tokens_of(asked.text, None)}
 
     def reading(self, view: View, step: int) -> tuple[Any, dict[str, Any]]:
         """What the model predicts on the sequence of a view, with what it depends on."""
-        key = (view.run, step, "reading", view.tokens, view.ablate)
+        key = (view.run, step, "reading", view.tokens, view.ablate, self.run(view.run).version(step))
         return key, self._made.get_or(key, lambda: self._read(view, step))
 
     def _read(self, view: View, step: int) -> dict[str, Any]:

@@ -4,14 +4,30 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engram.errors import EngramError, explain_crash
 from engram.lab.backend import Backend, order_of
-from engram.lab.protocol import VERSION, Control, Intervene, Runs, Said, Start, View, parse
+from engram.lab.protocol import (
+    VERSION,
+    AskedOfModel,
+    Compose,
+    Control,
+    Copying,
+    Edit,
+    Heads,
+    Intervene,
+    Runs,
+    Said,
+    Start,
+    Truncate,
+    Undo,
+    View,
+    parse,
+)
 from engram.lab.watched_run import Made
 from engram.records.follow import NoWeights
 
@@ -107,10 +123,20 @@ class Tab:
             case Start() | Intervene():
                 self.backend.not_too_many()
                 return await self.ordered(asked.id, await self.backend.thread(order_of, asked, self.backend.reader))
-        return await self.backend.thread(getattr(self.backend.reader, asked.t), asked)  # cell, sequence, tokens
+            case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():
+                return await self.of_model(asked)
+        known = self.backend.reader_of(asked.run)  # type: ignore[union-attr]  # cell, sequence, tokens
+        return await self.backend.thread_of(asked.run, getattr(known, asked.t), asked)  # type: ignore[union-attr]
+
+    async def of_model(self, asked: AskedOfModel) -> Message:
+        found = await self.backend.model_thread(self.backend.asked_of_model, asked)
+        self.changed.set()  # other panels show the edited model
+        return found
 
     async def runs(self) -> Message:
         found = await self.backend.thread(self.backend.reader.runs)
+        if self.backend.models is not None:
+            found["runs"].insert(0, self.backend.models.model.listed())
         if not self.backend.presets.done():
             await self.send(found)  # experiments take a moment to import
         return found | {"presets": await asyncio.wrap_future(self.backend.presets)}
@@ -139,6 +165,9 @@ class Tab:
         messages = await self._tried(sent, "news", self.news, view, tick) or []
         if view.step is None:
             self.backend.watch(view.hz)
+        if self.backend.reader_of(view.run) is self.backend.models:
+            await self.refresh_model(sent, view, messages)
+            return
         pictures = list[bytes]()
         step = await self._tried(sent, "step", self.step, view)
         if step is not None:
@@ -146,17 +175,28 @@ class Tab:
             pictures += filter(None, made)
             reading = await self._tried(sent, "reading", self.reading, view, step) if view.reads else None
             messages += [reading] if reading else []
+        await self._told(view, [*messages, *pictures])
+
+    async def refresh_model(self, sent: Sent, view: View, messages: list[str]) -> None:
+        """Pictures of a large model take seconds: each is sent when it is there."""
+        await self._told(view, messages)
+        step = self.backend.reader_of(view.run).run(view.run).stored_step(view.step)
+        work = [(name, self.picture, name) for name in view.pictures] + [("reading", self.reading)] * view.reads
+        for kind, make, *of in work:
+            if self.view is view:
+                found = await self._tried(sent, kind, make, view, step, *of, thread=self.backend.model_thread)
+                await self._told(view, [found] if found else [])
+
+    async def _told(self, view: View, messages: Sequence[str | bytes]) -> None:
         for message in messages:
-            await self.ws.send_text(message)
-        for picture in pictures:
-            await self.ws.send_bytes(picture)
-        if messages or pictures:
+            await (self.ws.send_text(message) if isinstance(message, str) else self.ws.send_bytes(message))
+        if messages:
             await self.send({"t": "tick", "serial": view.serial})
 
-    async def _tried(self, sent: Sent, kind: str, work: Callable[..., Any], *arguments: Any) -> Any:
+    async def _tried(self, sent: Sent, kind: str, work: Callable[..., Any], *arguments: Any, thread: Any = None) -> Any:
         """A bug or a broken run is told once, and does not end the connection."""
         try:
-            return await self.backend.thread(work, sent, *arguments)
+            return await (thread or self.backend.thread)(work, sent, *arguments)
         except NoWeights:
             return None
         except Exception as error:
@@ -168,7 +208,7 @@ class Tab:
     def news(self, sent: Sent, view: View, tick: float | None) -> list[str]:
         """About the runs, their rows, and the state of the one that is looked at."""
         found = list[Message | None]()
-        run = self.backend.reader.seen(view.run, tick)
+        run = self.backend.reader_of(view.run).seen(view.run, tick)
         for name in dict.fromkeys((view.run, *view.also)):
             found += self._news_of(sent, name, tick)
         now = run.now(self.backend.trainer(tick))
@@ -178,7 +218,7 @@ class Tab:
     def _news_of(self, sent: Sent, name: str, tick: float | None) -> list[Message | None]:
         """What cannot be read is told once; the rest is shown."""
         try:
-            run = self.backend.reader.seen(name, tick)
+            run = self.backend.reader_of(name).seen(name, tick)
             about = sent.unless(("about", name), (run.untrusted,), run.about)
         except EngramError as error:
             told = {"t": "error", "message": str(error)}
@@ -195,10 +235,10 @@ class Tab:
         return self.backend.reader.run(view.run).stored_step(view.step)
 
     def picture(self, sent: Sent, view: View, step: int, name: str) -> bytes | None:
-        return sent.unless(("picture", name), *self.backend.reader.frame(view, name, step))
+        return sent.unless(("picture", name), *self.backend.reader_of(view.run).frame(view, name, step))
 
     def reading(self, sent: Sent, view: View, step: int) -> str | None:
-        found = sent.unless(("reading", ""), *self.backend.reader.reading(view, step))
+        found = sent.unless(("reading", ""), *self.backend.reader_of(view.run).reading(view, step))
         return None if found is None else json.dumps(found, allow_nan=False)
 
 

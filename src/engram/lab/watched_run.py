@@ -28,10 +28,11 @@ from engram.tasks.batch import marks_of
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
 BORN, SOLVED = 0.5, 0.9  # of recall; of accuracy on unseen sequences
+FEW = 2  # heads
 LONGEST_SETTING = 120  # characters of a value that is told whole
 MOST_ROWS = 20_000  # that a page is sent at once
 Made = TypeVar("Made")
-NOTHING_TO_SEE = {"N": None, "T": None, "letters": None} | {
+NOTHING_TO_SEE = {"N": None, "T": None, "letters": None, "model": None} | {
     k: [] for k in ("stages", "heads", "pictures", "levels", "interventions")
 }
 Tokens = Sequence[int] | None  # None: a sequence of the task's own
@@ -86,6 +87,14 @@ class WatchedRun(Follower):
 
     def model(self, step: int) -> Model:
         return self._models.get_or(step, partial(super().model, step), most=24)
+
+    def version(self, step: int) -> tuple[int, ...]:
+        """Weights of a step stay as they are: nothing but the step tells what is seen."""
+        return ()
+
+    def tokens_of(self, text: str | None, tokens: Tokens) -> list[int]:
+        """A user's own sequence."""
+        return pictures.tokens_of(self.spec, text, tokens).tolist()
 
     @cached_property
     def _own(self) -> np.ndarray:
@@ -147,6 +156,7 @@ class WatchedRun(Follower):
             "pictures": pictures.catalogue(spec),
             "levels": pictures.levels(spec),
             "interventions": interventions(spec),
+            "model": _probed(self.id, list(heads_of(spec.model))),
         }
 
     def columns(self) -> dict[str, Any]:
@@ -210,6 +220,14 @@ class Births:
         self._seen[name] = len(column.values)
         if len(above):
             self._born[name] = int(column.steps[seen + above[0]])
+
+
+def _probed(run: str, heads: Sequence[Head]) -> dict[str, Any] | None:
+    """What a page needs to ask about all heads; None where there are so few that their attention maps show them all."""
+    if len(heads) <= FEW:
+        return None
+    about = {"name": run, "family": "engram", "note": "", "sha256": "", "layers": max(layer for layer, _ in heads)}
+    return about | {"matrices": "", "seeds": 3, "text": False, "edits": False, "revisions": 0}
 
 
 def _as_text(value: Any) -> str:

@@ -18,7 +18,10 @@ from llamas import LLAMA, llama_tensors
 from networks import write_folder
 from pages import opened, wait
 
-WORDS = ["<|endoftext|>", *(f"▁{w}" for w in "the capital of France is Paris Rome a big city".split())]
+WORDS = [
+    "<|endoftext|>",
+    *(f"▁{w}" for w in ["the", "capital", "of", "France", "is", "Paris", "Rome", "a", "big", "city"]),
+]
 CONFIG = LLAMA | {"vocab_size": len(WORDS), "max_position_embeddings": 64, "bos_token_id": 0}
 PROMPT = "the capital of France is"
 

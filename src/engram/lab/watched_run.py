@@ -28,7 +28,7 @@ from engram.tasks.batch import marks_of
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
 BORN, SOLVED = 0.5, 0.9  # of recall; of accuracy on unseen sequences
-FEW = 2  # heads
+FEW = 4  # heads
 LONGEST_SETTING = 120  # characters of a value that is told whole
 MOST_ROWS = 20_000  # that a page is sent at once
 Made = TypeVar("Made")

@@ -8,6 +8,7 @@ Whoever wrote it is not believed: every count is compared with the bytes that ar
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 
 from engram.adapters.quantised import FORMATS, NOT_READ, Format, dequantised
 from engram.errors import EngramError
-from engram.models import Weights
+from engram.models.unread import Later, Unread
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 MOST_AXES, MOST_ALIGNMENT = 4, 1 << 16
@@ -44,9 +45,15 @@ class Gguf:
     settings: Mapping[str, Any] = field(repr=False)
     stored: Mapping[str, Stored] = field(repr=False)
 
-    def tensors(self, dtype: torch.dtype) -> Weights:
-        everything = np.frombuffer(self.content, dtype=np.uint8)
-        return {n: dequantised(t.kind, everything[t.start : t.end], t.shape, dtype) for n, t in self.stored.items()}
+    def tensors(self, dtype: torch.dtype) -> Unread:
+        """All of them; the numbers of each are computed when they are asked for."""
+        return Unread({name: self._later(at, dtype) for name, at in self.stored.items()})
+
+    def _later(self, at: Stored, dtype: torch.dtype) -> Later:
+        numbers = np.frombuffer(self.content, np.uint8, at.end - at.start, at.start)
+        return Later(
+            at.shape, partial(dequantised, at.kind, numbers, at.shape, dtype), partial(at.kind.is_finite, numbers)
+        )
 
     def bits(self) -> int:
         """To how many the matrices were rounded, at the coarsest."""

@@ -7,6 +7,7 @@ its files have the rows of W_Q and W_K in that order; here they are put back.
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from engram.adapters.gguf import Gguf, parse
 from engram.adapters.source import Source
 from engram.errors import EngramError
-from engram.models import Weights
+from engram.models.unread import Later, Unread
 
 SETTINGS: dict[str, tuple[str, type]] = {  # theirs: that of Hugging Face, and its type
     "vocab_size": ("vocab_size", int),
@@ -47,7 +48,7 @@ def source_of_gguf(name: str, content: bytes, dtype: torch.dtype = torch.float32
     if family != "llama":
         raise EngramError(f"{name}: no GGUF reader for the architecture {family!r:.60}; known: llama")
     config = _config(file)
-    tensors = _put_back(config, {_renamed(tensor): value for tensor, value in file.tensors(dtype).items()})
+    tensors = _put_back(config, {_renamed(tensor): later for tensor, later in file.tensors(dtype).later.items()})
     note = f"{file.bits()}-bit-derived" if file.bits() < 16 else ""
     return Source(name, config, tensors, hashlib.sha256(content).hexdigest(), note, ("", "")), file
 
@@ -94,13 +95,13 @@ def _renamed(name: str) -> str:
     return f"model.layers.{layer}.{INSIDE[what]}.{kind}" if what in INSIDE else name
 
 
-def _put_back(config: Mapping[str, Any], tensors: Weights) -> Weights:
+def _put_back(config: Mapping[str, Any], tensors: Mapping[str, Later]) -> Unread:
     heads = config.get("num_attention_heads", 0)
     blocks = {"q_proj": heads, "k_proj": config.get("num_key_value_heads", heads)}
-    return {
-        name: _rows(tensor, blocks.get(name.split(".")[-2] if "." in name else "", 0))
-        for name, tensor in tensors.items()
-    }
+    turned = {name: blocks.get(name.split(".")[-2], 0) for name in tensors if "." in name}
+    return Unread(
+        {n: later.then(partial(_rows, heads=turned[n])) if turned.get(n) else later for n, later in tensors.items()}
+    )
 
 
 def _rows(W: Tensor, heads: int) -> Tensor:

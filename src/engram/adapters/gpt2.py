@@ -21,6 +21,7 @@ from engram.models import Weights
 from engram.models.dropout import Dropout
 from engram.models.layered import Layered
 from engram.models.network import Reader, Sizes
+from engram.models.unread import Tensors
 
 MASKS = r"h\.\d+\.attn\.(bias|masked_bias)"  # tensors of older files that are no weights
 HEAD = "lm_head.weight"
@@ -107,7 +108,7 @@ def _shapes(s: GPT2Settings) -> dict[str, tuple[int, ...]]:
     return shapes | ({HEAD: (s.vocab_size, d)} if s.has_head and not s.tie_word_embeddings else {})
 
 
-def _ours(theirs: Weights, layers: int) -> Weights:
+def _ours(theirs: Tensors, layers: int) -> Weights:
     """Under our names; matrices are views of theirs, transposed."""
     found = {"E": theirs["wte.weight"], "P": theirs["wpe.weight"]} | ({"U": theirs[HEAD]} if HEAD in theirs else {})
     for i in range(1, layers + 1):
@@ -116,7 +117,7 @@ def _ours(theirs: Weights, layers: int) -> Weights:
     return found | {"gain_logits": theirs["ln_f.weight"], "shift_logits": theirs["ln_f.bias"]}
 
 
-def _layer(theirs: Weights, i: int) -> Weights:
+def _layer(theirs: Tensors, i: int) -> Weights:
     found: Weights = {}
     side_by_side = (theirs[f"attn.c_attn.{kind}"].chunk(3, dim=-1) for kind in ("weight", "bias"))
     for letter, W, b in zip("QKV", *side_by_side, strict=True):

@@ -20,6 +20,7 @@ from engram.models import Weights
 from engram.models.layered import Layered
 from engram.models.network import Reader, Sizes
 from engram.models.rotary import rotated
+from engram.models.unread import Tensors
 
 HEADS = ("embed_out.weight", "lm_head.weight")  # U, by its older and its newer name
 NO_WEIGHTS = r"layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)"  # tensors of older files
@@ -128,7 +129,7 @@ def _shapes(s: GPTNeoXSettings) -> dict[str, tuple[int, ...]]:
     return shapes | {f"{norm}.{what}": (d,) for norm in [*norms, "final_layer_norm"] for what in ("weight", "bias")}
 
 
-def _ours(theirs: Weights, s: GPTNeoXSettings) -> Weights:
+def _ours(theirs: Tensors, s: GPTNeoXSettings) -> Weights:
     """Under our names."""
     found = {"gain_logits": theirs["final_layer_norm.weight"], "shift_logits": theirs["final_layer_norm.bias"]}
     for i in range(1, s.num_hidden_layers + 1):
@@ -137,7 +138,7 @@ def _ours(theirs: Weights, s: GPTNeoXSettings) -> Weights:
     return found
 
 
-def _layer(theirs: Weights, i: int, s: GPTNeoXSettings) -> Weights:
+def _layer(theirs: Tensors, i: int, s: GPTNeoXSettings) -> Weights:
     found: Weights = {}
     for sign, kind in {"W": "weight", "b": "bias"}.items():
         if (side_by_side := theirs.get(f"attention.query_key_value.{kind}")) is not None:

@@ -16,10 +16,10 @@ from torch.nn.functional import rms_norm, silu
 
 from engram.adapters.shared import Base, Rate, Rope, place_of
 from engram.adapters.source import Settings, Source
-from engram.models import Weights
 from engram.models.layered import Layered
 from engram.models.network import Reader, Sizes
 from engram.models.rotary import rotated
+from engram.models.unread import Tensors, renamed
 
 HEAD = "lm_head.weight"
 ANGLES = r"layers\.\d+\.self_attn\.rotary_emb\.inv_freq"  # a tensor of older files that is no weight
@@ -129,15 +129,13 @@ def _shapes(s: LlamaSettings) -> dict[str, tuple[int, ...]]:
     return shapes | ({} if s.tie_word_embeddings else {HEAD: (s.vocab_size, d)})
 
 
-def _ours(theirs: Weights, layers: int) -> Weights:
+def _ours(theirs: Tensors, layers: int) -> Tensors:
     """The same tensors under our names."""
-    E = theirs["embed_tokens.weight"]
-    found = {"E": E, "U": theirs.get(HEAD, E), "gain_logits": theirs["norm.weight"]}
+    E = "embed_tokens.weight"
+    names = {"E": E, "U": HEAD if HEAD in theirs else E, "gain_logits": "norm.weight"}
     for i in range(1, layers + 1):
         for letter, name in (ATTENTION | FEED_FORWARD).items():
             kinds = {f"W_{letter}{i}": "weight", f"b_{letter}{i}": "bias"}
-            found |= {
-                ours: theirs[at] for ours, kind in kinds.items() if (at := f"layers.{i - 1}.{name}.{kind}") in theirs
-            }
-        found |= {f"gain_{part}{i}": theirs[f"layers.{i - 1}.{norm}"] for part, norm in NORMS.items()}
-    return found
+            names |= {ours: at for ours, kind in kinds.items() if (at := f"layers.{i - 1}.{name}.{kind}") in theirs}
+        names |= {f"gain_{part}{i}": f"layers.{i - 1}.{norm}" for part, norm in NORMS.items()}
+    return renamed(theirs, names)

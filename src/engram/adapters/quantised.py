@@ -32,6 +32,12 @@ class Format:
     numbers: int
     bytes: int
     read: Callable[[Bytes], Numbers]
+    scales: int = 0  # float16 at the beginning of a block, which alone can be infinite or no numbers
+
+    def is_finite(self, stored: Bytes) -> bool:
+        blocks = stored.reshape(-1, self.bytes)
+        own = [_half(blocks, 2 * i) for i in range(self.scales)] or [self.read(blocks)]
+        return all(bool(np.isfinite(numbers).all()) for numbers in own)
 
 
 def _halves(packed: Bytes) -> Numbers:
@@ -86,11 +92,11 @@ def _bf16(blocks: Bytes) -> Numbers:
 FORMATS = {
     0: Format("F32", 32, 1, 4, lambda blocks: blocks.view("<f4")),
     1: Format("F16", 16, 1, 2, lambda blocks: blocks.view("<f2").astype(np.float32)),
-    2: Format("Q4_0", 4, IN_A_BLOCK, 18, _q4_0),
-    3: Format("Q4_1", 4, IN_A_BLOCK, 20, _q4_1),
-    6: Format("Q5_0", 5, IN_A_BLOCK, 22, _q5_0),
-    7: Format("Q5_1", 5, IN_A_BLOCK, 24, _q5_1),
-    8: Format("Q8_0", 8, IN_A_BLOCK, 34, _q8_0),
+    2: Format("Q4_0", 4, IN_A_BLOCK, 18, _q4_0, 1),
+    3: Format("Q4_1", 4, IN_A_BLOCK, 20, _q4_1, 2),
+    6: Format("Q5_0", 5, IN_A_BLOCK, 22, _q5_0, 1),
+    7: Format("Q5_1", 5, IN_A_BLOCK, 24, _q5_1, 2),
+    8: Format("Q8_0", 8, IN_A_BLOCK, 34, _q8_0, 1),
     30: Format("BF16", 16, 1, 2, _bf16),
 }
 NOT_READ = {9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 15: "Q8_K", 28: "F64"}

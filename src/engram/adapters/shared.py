@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, relu
 
 from engram.adapters.source import Settings
-from engram.models import Weights
 from engram.models.network import Reader
+from engram.models.unread import Tensors
 
 Activation = Literal["gelu_new", "gelu_pytorch_tanh", "gelu", "relu"]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -36,6 +36,6 @@ def place_of(part: Reader, layer: int) -> str:
     return part if part == "logits" else f"{part}{layer}"
 
 
-def layer_normed(weights: Weights, place: str, x: Float[Tensor, "*n d"], eps: float) -> Float[Tensor, "*n d"]:
+def layer_normed(weights: Tensors, place: str, x: Float[Tensor, "*n d"], eps: float) -> Float[Tensor, "*n d"]:
     """g ⊙ (x − mean)/√(variance + ε) + s, with the gain and shift of this place."""
     return layer_norm(x, x.shape[-1:], weights[f"gain_{place}"], weights[f"shift_{place}"], eps)

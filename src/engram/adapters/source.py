@@ -19,6 +19,7 @@ from safetensors.torch import load
 from engram.errors import EngramError
 from engram.models import Weights
 from engram.models.network import Provenance
+from engram.models.unread import Tensors, holds_finite_numbers, renamed, shape_of
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 HARMLESS = {  # settings of Hugging Face that do not change a forward pass
@@ -53,7 +54,7 @@ class Source:
 
     name: str
     config: Mapping[str, Any]
-    tensors: Weights = field(repr=False)
+    tensors: Tensors = field(repr=False)
     sha256: str
     note: str = ""
     files: tuple[str, str] = (f"/{CONFIG}", f"/{WEIGHTS}")
@@ -76,25 +77,24 @@ class Source:
 
     def without_prefix(self, prefix: str) -> "Source":
         """The same with shorter names: a model saved inside another one has its names behind that one's."""
-        shorter = {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items()}
+        shorter = {name.removeprefix(prefix): name for name in self.tensors}
         if len(shorter) < len(self.tensors):
             raise self.wrong(f"a tensor is there with and without {prefix!r}")
-        return replace(self, tensors=shorter)
+        return replace(self, tensors=renamed(self.tensors, shorter))
 
-    def weights(self, shapes: Mapping[str, tuple[int, ...]], ignored: str) -> Weights:
+    def weights(self, shapes: Mapping[str, tuple[int, ...]], ignored: str) -> Tensors:
         """The tensors of these names, if each has its shape and there are no others but ignored ones (a pattern)."""
         for name, shape in shapes.items():
             if name not in self.tensors:
                 raise self.wrong(f"the tensor {name} is missing")
-            tensor = self.tensors[name]
-            if tuple(tensor.shape) != shape:
-                raise self.wrong(f"{name} must have the shape {shape}; got {tuple(tensor.shape)}")
-            if not (tensor.is_floating_point() and bool(tensor.isfinite().all())):
+            if (found := shape_of(self.tensors, name)) != shape:
+                raise self.wrong(f"{name} must have the shape {shape}; got {found}")
+            if not holds_finite_numbers(self.tensors, name):
                 raise self.wrong(f"{name} holds something other than finite numbers")
         for name in sorted(set(self.tensors) - set(shapes)):
             if not re.fullmatch(ignored, name):
                 raise self.wrong(f"the tensor {name!r:.80} is not one of this family")
-        return {name: self.tensors[name] for name in shapes}
+        return renamed(self.tensors, {name: name for name in shapes})
 
     def wrong(self, why: str) -> EngramError:
         return EngramError(f"{self.name}{self.files[1]}: {why}")

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from engram.errors import EngramError, did_you_mean
 from engram.models.network import OV, QK, Affine, Part, Provenance, Read, Reader, Sizes, Watch
-from engram.models.trace import Head, Tokens, Weights, token_ids
+from engram.models.trace import Head, Tokens, token_ids
+from engram.models.unread import Tensors, joined, renamed, shape_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Layered(ABC):
     Heads that share keys and values are neighbours: with H/groups = 3, heads 1 to 3 have those of group 1.
     """
 
-    weights: Weights = field(repr=False)
+    weights: Tensors = field(repr=False)
     sizes: Sizes
     provenance: Provenance
 
@@ -89,19 +90,19 @@ class Layered(ABC):
         own = slice(block * d_h, (block + 1) * d_h)
         return Affine(whole.W[own], None if whole.b is None else whole.b[own])
 
-    def matrices(self) -> Weights:
-        return {name: tensor for name, tensor in self.weights.items() if tensor.ndim == 2}
+    def matrices(self) -> Tensors:
+        return renamed(self.weights, {name: name for name in self.weights if len(shape_of(self.weights, name)) == 2})
 
     def replaced(self, **new: Tensor) -> "Layered":
         for name, tensor in new.items():
             if name not in self.weights:
                 hint = did_you_mean(name, self.weights)
                 raise EngramError(f"replaced: this network has no tensor {name!r}; {hint}see matrices()")
-            if tensor.shape != self.weights[name].shape:
-                sizes = f"{tuple(self.weights[name].shape)}; got {tuple(tensor.shape)}"
+            if tensor.shape != (shape := shape_of(self.weights, name)):
+                sizes = f"{shape}; got {tuple(tensor.shape)}"
                 raise EngramError(f"replaced: {name} has the shape {sizes}")
         note = f"{', '.join(new)} replaced" if new else ""
-        return replace(self, weights=self.weights | new, provenance=self.provenance.noted(note))
+        return replace(self, weights=joined(self.weights, new), provenance=self.provenance.noted(note))
 
     def stream(
         self,

@@ -23,7 +23,8 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engram.models.trace import Head, Tokens, Weights
+from engram.models.trace import Head, Tokens
+from engram.models.unread import Tensors
 
 Part = Literal["resid", "k_in", "scores", "pattern", "z", "head", "mid", "units", "mlp"]
 Watch = Callable[[Part, int, Tensor], Tensor | None]  # (part, layer, tensor); None: go on with what it was shown
@@ -150,7 +151,7 @@ class Network(Protocol):
         """Queries or keys at these positions, counted from 0; as they are where positions are embedded instead."""
         ...
 
-    def matrices(self) -> Weights:
+    def matrices(self) -> Tensors:
         """Every matrix by its name in NOTATION.md, acting from the left: E, P, U, W_Q1, …"""
         ...
 

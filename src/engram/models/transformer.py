@@ -28,6 +28,7 @@ from engram.memory.stored import Stored
 from engram.models.memories import bigram_memory, induction_memories
 from engram.models.rotary import turned_by_position
 from engram.models.trace import Head, Trace, Weights, draw_weights
+from engram.models.unread import Tensors
 from engram.tasks import Task
 from engram.values import Value
 
@@ -136,7 +137,7 @@ class Transformer(Value, name="models.transformer.Transformer"):
                 x = x + written[f"W_F{i}"]
         return Trace(written, tuple(scores), tuple(attention), x, self.normed(x) @ w["U"].T)
 
-    def embed(self, w: Weights, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T d"]:
+    def embed(self, w: Tensors, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T d"]:
         """e_{z_t} + p_t, or e_{z_t} alone."""
         return w["E"][tokens] + w["P"][: tokens.shape[1]] if self.positions == "embedded" else w["E"][tokens]
 
@@ -148,13 +149,13 @@ class Transformer(Value, name="models.transformer.Transformer"):
         """W_F x or W_F ReLU(W_I x) of layer i."""
         return self.biased(w, "F", i, self.units(w, i, x) @ w[f"W_F{i}"].T)
 
-    def units(self, w: Weights, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
+    def units(self, w: Tensors, i: int, x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n m"]:
         """What W_F of layer i is applied to: hidden units, or x itself if the layer is linear."""
         if self.layers[i - 1].feed_forward != "mlp":
             return x
         return self.biased(w, "I", i, x @ w[f"W_I{i}"].T).relu()
 
-    def biased(self, w: Weights, letter: str, i: int, y: Float[Tensor, "*n m"]) -> Float[Tensor, "*n m"]:
+    def biased(self, w: Tensors, letter: str, i: int, y: Float[Tensor, "*n m"]) -> Float[Tensor, "*n m"]:
         """What a matrix of layer i made, with its bias where it has one."""
         return y + w[f"b_{letter}{i}"] if f"b_{letter}{i}" in w else y
 

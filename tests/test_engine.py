@@ -14,7 +14,8 @@ import pytest
 
 from engram import api
 from engram.engines import Failed
-from engram.engines.local import TRIES, Local
+from engram.engines.local import Local
+from engram.engines.pool import TRIES
 from engram.engines.worker import AUTOGROUP, Worker
 from engram.errors import EngramError
 from engram.records import Record

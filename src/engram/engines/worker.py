@@ -9,6 +9,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from engram.engines.pool import Died
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.signals import ENDING
 from engram.specs import Spec
@@ -16,16 +17,12 @@ from engram.specs.encode import message_of, of_message
 from engram.specs.spec import run_id
 
 
-class Died(EngramError):
-    """A worker ended in the middle of a run; the run itself may be sound."""
-
-
 class Worker:
     """The parent's side. The child has a session of its own, so that Ctrl-C reaches it once, through `stop`."""
 
     def __init__(self, home: Path, path: str, snapshots: int | None = None):
         self._common = {"home": str(home), "path": path, "parent": os.getpid(), "snapshots": snapshots}
-        self._stopped = False
+        self._stopped = self._over = False
         self._present: str | None = None  # the run that it works on
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is done)
         self._process = subprocess.Popen(
@@ -37,8 +34,8 @@ class Worker:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._jobs, self._answers, self._heard = self._process.stdin, self._process.stdout, b""
-        os.set_blocking(self._answers.fileno(), False)
+        self._jobs, self.answers, self._heard = self._process.stdin, self._process.stdout, b""
+        os.set_blocking(self.answers.fileno(), False)
 
     def give(self, spec: Spec, threads: int) -> None:
         self._present = run_id(spec)
@@ -49,24 +46,28 @@ class Worker:
 
     def failures(self) -> dict[str, Exception]:
         """What failed since the last look: runs that it gave up, and the one that it died of, by their ids."""
-        alive = self._process.poll() is None  # asked first: what was said before the end is heard below
+        self._over = self._process.poll() is not None  # asked first: what was said before the end is heard below
         found: dict[str, Exception] = {}
-        *lines, self._heard = (self._heard + (self._answers.read() or b"")).split(b"\n")
+        *lines, self._heard = (self._heard + (self.answers.read() or b"")).split(b"\n")
         for line in lines:
             said = json.loads(line)
             if said["error"] is not None:
                 found[said["run"]] = EngramError(said["error"])
             self._present = None if said["run"] == self._present else self._present
-        if not alive and self._present is not None and not self._stopped:
+        if self._over and self._present is not None and not self._stopped:
             found[self._present], self._present = self._explain(), None
         return found
 
     def alive(self) -> bool:
-        return self._process.poll() is None
+        """As far as `failures` knows: nobody forgets a worker whose last run has not been told."""
+        return not self._over
 
     def busy(self) -> bool:
         """Whether it still works on what it was given."""
         return self.alive() and self._present is not None
+
+    def idle(self) -> bool:
+        return self.alive() and self._present is None
 
     def _explain(self) -> Died:
         """Why it died in the middle of a run."""
@@ -94,7 +95,7 @@ class Worker:
         self._process.kill()
         self._process.wait()
         self.close()
-        self._answers.close()
+        self.answers.close()
         self._said.close()
 
 

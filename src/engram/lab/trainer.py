@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from filelock import Timeout
 
-from engram.engines.local import cores, threads_for
+from engram.engines.local import cores
+from engram.engines.pool import threads_for
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.lab.mailbox import LEFT, Mailbox, Order
 from engram.learning import Moment
@@ -150,7 +151,7 @@ class Trainer:
         try:
             if not (folder / "spec.json").exists():  # it was there when the run was taken
                 raise removed(folder)
-            torch.set_num_threads(threads_for(self.spec, self.home, cores()))
+            torch.set_num_threads(threads_for(self.spec, self.home, cores(), cores()))
             execute(self.spec, self.home, on_row=self.see, stop=self.stop, on_moment=self.keep, on_stop=self.rest)
             self.ended = True
         except Interrupted:

@@ -1,0 +1,28 @@
+"""How Specs are run, wherever that is: what every engine is told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Manner:
+    """Records are kept in `home`.
+
+    device       where tensors lie: cpu, cuda or mps
+    path         how gradients are computed: auto, fast or reference
+    threads      of a run; None: all for a run that is alone here, one where several run side by side
+    on_failure   hears at once of a run that fails, by its id; the outcome names it again
+    snapshots    weights are stored every so many steps, besides those that the plan names
+    memory       bytes that a run may need: no more of them run side by side than there is room for; None: not counted
+    tell         is told, in a sentence, what a person should know while it runs
+    """
+
+    home: Path
+    device: str = "cpu"
+    path: str = "auto"
+    threads: int | None = None
+    on_failure: Callable[[str, Exception], None] = lambda id, error: None
+    snapshots: int | None = None
+    memory: int | None = None
+    tell: Callable[[str], None] = lambda words: None

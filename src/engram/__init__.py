@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from engram.calculator.predict import predict
     from engram.claims import Claim, Measure
     from engram.embeddings import directions
+    from engram.engines.local import Local
+    from engram.engines.ray_cluster import Ray
     from engram.errors import EngramError
     from engram.learning import SGD, Adam, FullBatch, Muon, Plan, Stage
     from engram.memory import Hopfield, Linear
@@ -61,6 +63,8 @@ _HOME = {
     "engram.tasks": ("Association", "Batch", "Bigram", "Composition", "Hops", "NoisyRecall"),
     "engram.tasks.batch": ("marks_of",),
     "engram.embeddings": ("directions",),
+    "engram.engines.local": ("Local",),
+    "engram.engines.ray_cluster": ("Ray",),
     "engram.errors": ("EngramError",),
     "engram.values": ("Value", "generator"),
 }

@@ -12,8 +12,10 @@ from typing import Any, overload
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
 from engram.claims.summaries import choose_metrics, over_seeds
-from engram.engines import Engine, OnRow, Outcome
-from engram.engines.local import Local, choose_device, cores
+from engram.engines import OnRow, Outcome
+from engram.engines.choosing import HERE, Where
+from engram.engines.local import cores
+from engram.engines.manner import Manner
 from engram.engines.purposes import NO_PURPOSES, Purposes, purposes_of, telling
 from engram.errors import EngramError
 from engram.experiments import find as find_experiment
@@ -92,6 +94,7 @@ def run(
     watch: Watch = unwatched,
     path: str = "auto",
     snapshots: int | None = None,
+    engine: str | Manner = "local",
 ) -> Result | Record | list[Record]:
     """Run an experiment, a user's file, or Specs; finished records are reused, unfinished ones resumed.
 
@@ -103,15 +106,16 @@ def run(
     device      auto, cpu, cuda or mps
     path        how gradients are computed: auto, fast or reference
     snapshots   steps between stored weights, besides steps 0, 1, 2, 4, 8, …; no number depends on it
+    engine      where it is computed: local or ray, or an engine such as engram.Ray(address="node1:6379")
     """
+    where = Where(engine, device, path)
     if isinstance(what, str):
-        return run_experiment(what, scale, seeds, settings, device, watch, path, snapshots)
+        return run_experiment(what, scale, seeds, settings, where, watch, snapshots)
     specs = [what] if isinstance(what, Spec) else what
     if not (isinstance(specs, Sequence) and specs and all(isinstance(spec, Spec) for spec in specs)):
         raise EngramError(f"run: give an experiment's name, a Spec or a list of Specs; got {what!r:.60}")
-    records = run_specs(
-        [with_settings(spec, settings or {}) for spec in specs], device, watch, path, snapshots=snapshots
-    )
+    chosen = [with_settings(spec, settings or {}) for spec in specs]
+    records = run_specs(chosen, where, watch, snapshots=snapshots)
     return records[0] if isinstance(what, Spec) else records
 
 
@@ -120,9 +124,8 @@ def run_experiment(
     scale: str,
     seeds: int | Iterable[int],
     settings: dict[str, Any] | None,
-    device: str,
-    watch: Watch,
-    path: str,
+    where: Where = HERE,
+    watch: Watch = unwatched,
     snapshots: int | None = None,
 ) -> Result:
     """Its runs, its claims and its figure."""
@@ -130,7 +133,7 @@ def run_experiment(
     size, seeds = known_scale(scale), seed_list(seeds)
     labelled = labelled_specs(experiment, size, seeds, settings)
     purposes = purposes_of(experiment.name, size, labelled, settings)
-    records = run_specs(unique(labelled), device, watch, path, purposes, snapshots)
+    records = run_specs(unique(labelled), where, watch, purposes, snapshots)
     with keeping(_finished):
         runs = Runs.of(labelled, {record.id: record for record in records}, size, seeds)
         apart = [path for path in settings if tells_apart(experiment.labelled(size, [0]).values(), path)]
@@ -162,31 +165,28 @@ def labelled_specs(experiment: Experiment, scale: Scale, seeds: Sequence[int], s
 
 def run_specs(
     specs: Sequence[Spec],
-    device: str = "auto",
+    where: Where = HERE,
     watch: Watch = unwatched,
-    path: str = "auto",
     purposes: Purposes = NO_PURPOSES,
     snapshots: int | None = None,
 ) -> list[Record]:
-    """The records of Specs, as many at a time as there are cores; one that fails does not stop the others.
+    """The records of Specs, as many at a time as there is room for; one that fails does not stop the others.
 
     What each is made for (`purposes`, by run id) is said by lists from then on.
     """
-    return attempt_specs(specs, device, watch, path, purposes, snapshots).all_records()
+    return attempt_specs(specs, where, watch, purposes, snapshots).all_records()
 
 
 def attempt_specs(
     specs: Sequence[Spec],
-    device: str,
-    watch: Watch,
-    path: str,
+    where: Where = HERE,
+    watch: Watch = unwatched,
     purposes: Purposes = NO_PURPOSES,
     snapshots: int | None = None,
 ) -> Outcome:
     """The same for those who can do without some of the records: it says what finished and what failed."""
-    chosen, _ = choose_device(device)
+    engine = where.build(snapshots)
     with watch(specs, purposes) as on_row:
-        engine: Engine = Local(home(), chosen, path, snapshots=snapshots)
         return engine.run(specs, telling(on_row, home(), purposes, snapshots))
 
 
@@ -251,7 +251,7 @@ def birth(
 
     began, experiment = time.monotonic(), find_experiment("birth.joint")
     purposes = purposes_of(experiment.name, "quick", {"joint": (specs := birth_specs(fresh))}, {})
-    (record,) = records = run_specs(specs, device, watch, path, purposes)
+    (record,) = records = run_specs(specs, Where(device=device, path=path), watch, purposes)
     claims = [
         entry.to_json() for entry in entries_of(experiment, Runs({"joint": records}, "quick", [record.spec.seed]))
     ]

@@ -4,6 +4,7 @@ from pathlib import Path
 from zlib import crc32
 
 from engram.api import Watch, load, run_specs, save_figures, unwatched
+from engram.engines.choosing import Where
 from engram.errors import EngramError
 from engram.facts.ask import Asked, history
 from engram.facts.cut import Truncated
@@ -19,6 +20,8 @@ from engram.records.fork import fork, steered
 from engram.specs import Train
 from engram.specs.spec import run_id
 
+ON_CPU = Where(device="cpu")
+
 
 def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched, **size: int | None) -> Record:
     """Train on the facts of a CSV file; width, heads and units are those that the calculator proposes unless said."""
@@ -29,7 +32,7 @@ def train_on(path: Path, spec: Train, watch: Watch, **size: int | None) -> Recor
     """Train what was read from a file, as a run that says so; `size` is what was said of the model."""
     said = {name: value for name, value in {"steps": spec.steps, **size}.items() if value is not None}
     purpose = Purpose(experiment="fact learn", label=path.name, settings=said)
-    return run_specs([spec], "cpu", watch, purposes={run_id(spec): purpose})[0]
+    return run_specs([spec], ON_CPU, watch, purposes={run_id(spec): purpose})[0]
 
 
 def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
@@ -56,7 +59,7 @@ def keep_edit(asked: Asked, found: FactEdit) -> Record:
         raise EngramError(f"run {asked.record.id} is not finished; `engram runs resume {asked.record.id}` first")
     if asked.record.folder.parent == home():
         fork(asked.record, spec)  # otherwise it is trained again
-    return run_specs([spec], "cpu")[0]
+    return run_specs([spec], ON_CPU)[0]
 
 
 def truncation_map(run: str, group: str = "in_context", sequences: int = 512) -> tuple[Record, Map, list[Path]]:

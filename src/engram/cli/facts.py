@@ -62,14 +62,14 @@ def learn(
     units
         Units of the MLP; as many as the width unless said, 0 for none.
     """
-    from engram.asking import train_on
+    from engram.asking import ON_CPU, train_on
     from engram.facts.learn import foretold, shape_of, spec_of_file
 
     with mistakes_by_line():
         spec = spec_of_file(file, steps, seed, width=width, heads=heads, units=units)
     own = any(part is not None for part in (width, heads, units))
     say(*foretold(spec, own))
-    watch = watched(f"facts of {file.name}", "cpu")
+    watch = watched(f"facts of {file.name}", ON_CPU)
     record = train_on(file, spec, watch, width=width, heads=heads, units=units)
     n, recalled = len(spec.task.book(seed).known), record.rows[-1]["all.accuracy"]  # type: ignore[attr-defined]
     if json:

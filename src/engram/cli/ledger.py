@@ -1,11 +1,15 @@
 """`engram verify` and `engram ledger`."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engram.cli.decided import Decided, Words, decided
 from engram.cli.output import answer, console, near, say, tell, watched
+from engram.cli.where import HERE, Computing
 from engram.errors import EngramError
+
+if TYPE_CHECKING:
+    from engram.engines.choosing import Where
 
 MOST_UNREADABLE = 10  # are listed one by one
 
@@ -14,6 +18,7 @@ def verify(
     *names: str,
     scale: str = "quick",
     anew: bool = False,
+    computing: Computing = HERE,
     controls: bool = False,
     markdown: bool = False,
     json: bool = False,
@@ -45,9 +50,10 @@ def verify(
     from engram.experiments import matching
     from engram.records.files import COMMITTED, home
 
-    chosen, homes = list(matching(names)), [home()] if anew else [home(), COMMITTED]
+    where, chosen = computing.where(), list(matching(names))
+    homes = [home()] if anew else [home(), COMMITTED]
     missing = missing_specs(chosen, scale, Index.of(homes))
-    failed = _run_missing(missing, f"{' '.join(names) or 'all'}, {scale} scale") if missing else None
+    failed = _run_missing(missing, f"{' '.join(names) or 'all'}, {scale} scale", where) if missing else None
     now = decided(names, homes)
     _print_ledger(now, json)
     committed = decided(names, [COMMITTED])
@@ -61,13 +67,13 @@ def verify(
     return 1 if changed or spoiled else 0
 
 
-def _run_missing(specs: list[Any], what: str) -> EngramError | None:
+def _run_missing(specs: list[Any], what: str, where: "Where") -> EngramError | None:
     """Runs them; failures are reported after the ledger of all the others."""
     from engram import api
     from engram.engines import Failed
 
     try:
-        api.run_specs(specs, watch=watched(what, "auto"))
+        api.run_specs(specs, watch=watched(what, where), where=where)
     except Failed as error:
         return error
     return None

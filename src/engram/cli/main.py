@@ -7,17 +7,15 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
-from engram.cli.ahead import agreed, heading, what_is_ahead
 from engram.cli.bench import bench
-from engram.cli.completion import Name, completion, share_parameters
-from engram.cli.experiments import fields, list_, list_group, show
+from engram.cli.completion import completion, share_parameters
+from engram.cli.experiments import fields, list_, show
 from engram.cli.facts import fact
 from engram.cli.findings import findings
 from engram.cli.lab import lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
 from engram.cli.moving import runs
 from engram.cli.output import (
-    WholeNumber,
     answer,
     answer_error,
     answered,
@@ -28,12 +26,12 @@ from engram.cli.output import (
     tell,
     tell_figures,
     watched,
-    watched_as,
 )
 from engram.cli.predict import predict
 from engram.cli.probe import probe
 from engram.cli.queue import queue
 from engram.cli.register import register
+from engram.cli.run import print_claims, run
 from engram.cli.sweep import sweep
 from engram.cli.text_birth import text_birth
 from engram.cli.truncate import truncate
@@ -51,13 +49,11 @@ app = App(
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. --json: print one JSON object (docs/json.md). "
     "--debug: show the traceback of an error. Both go with every command.",
 )
-for command in (show, fields, bench, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
+for command in (run, show, fields, bench, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
     app.command(command)
 for command in (verify, ledger, findings, register, completion):
     app.command(command)
 app.command(list_, name="list")
-
-Settings = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=1)]
 
 
 @app.command
@@ -86,6 +82,7 @@ def birth(
         How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
     """
     from engram import api
+    from engram.engines.choosing import Where
 
     if text is not None:
         text_birth(text, fresh, live, device, path, json)
@@ -93,7 +90,7 @@ def birth(
     if live:
         _live_birth(fresh, json)
         return
-    result, report = api.birth(fresh, device, watched("birth.joint, quick scale", device), path)
+    result, report = api.birth(fresh, device, watched("birth.joint, quick scale", Where(device=device)), path)
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
@@ -125,89 +122,11 @@ def _print_birth(result: Any, report: Path) -> None:
     tell(*birth_summary(record))
     accuracy = late_mean(record, "accuracy.in_context", record.train.steps)
     tell("", f"in-context accuracy {accuracy:.3f} (mean of the last 30 steps)", "")
-    _print_claims(result)
+    print_claims(result)
     tell("", "`engram show birth.joint` has the numbers over all seeds, and the reasons.")
     tell("")
     tell_figures(result.figures)
     tell(f"report  {near(report)}")
-
-
-@app.command
-def run(
-    name: Name,
-    *,
-    scale: str = "quick",
-    seeds: str = "1",
-    engine: str = "local",
-    device: str = "auto",
-    path: str = "auto",
-    settings: Settings = (),
-    snapshots: WholeNumber | None = None,
-    yes: bool = False,
-    json: bool = False,
-) -> None:
-    """Run an experiment, or your own file (./file.py). What is here already is not run again.
-
-    Parameters
-    ----------
-    name
-        As `engram list` shows it, or the path of your file.
-    scale
-        smoke (seconds), quick (minutes) or paper (the published sizes).
-    seeds
-        How many, from 0 on (8), or which (10000-10007).
-    engine
-        Where the runs are computed: local.
-    device
-        auto, cpu, cuda or mps.
-    path
-        How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
-    settings
-        Fields of the Spec to override, as in --set task.K=3 plan.optimiser.lr=0.1.
-    snapshots
-        Store weights every so many steps, besides steps 0, 1, 2, 4, 8, … and the last; no number depends on it.
-    yes
-        Begin without asking what takes longer than an hour.
-    """
-    from engram import api
-    from engram.claims.seeds import read_seeds
-    from engram.cli.run_table import lacking_snapshots
-    from engram.show.progress import not_born
-    from engram.show.tables import print_rows
-    from engram.specs.settings import parse_settings
-
-    list_group(name, "run", json)
-    if snapshots == 0:
-        raise EngramError("--snapshots: at least one step must lie between stored weights; got 0")
-    if engine != "local":
-        raise EngramError(f"--engine: unknown {engine!r}; this version has only the engine local")
-    chosen, changes = read_seeds(seeds), parse_settings(settings)
-    found = what_is_ahead(name, scale, chosen, changes)
-    if not agreed(found, yes):
-        return
-    watch = watched_as(heading(name, scale, found, changes), device)
-    result = api.run(name, scale, chosen, changes, device, watch, path, snapshots)
-    if json:
-        answer(result.to_json())
-        return
-    if result.table:
-        print_rows(console(), result.table)
-    tell(*not_born(result.records))
-    _print_claims(result)
-    if settings:
-        tell("", "Fields were overridden: these numbers do not enter the ledger.", *result.notes)
-    tell("", *(f"record  {near(record.folder)}" for record in result.records))
-    tell(*lacking_snapshots(result.records, snapshots))
-    tell_figures(result.figures)
-
-
-def _print_claims(result: Any) -> None:
-    """What so many seeds say, beside the verdicts of the committed records."""
-    from engram.claims.verdicts import committed_verdicts
-    from engram.show.preliminary import print_first
-
-    least = result.experiment.least_seeds(result.scale)
-    print_first(console(), result.claims, least, committed_verdicts())
 
 
 @app.command

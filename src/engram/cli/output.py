@@ -5,12 +5,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
 from engram.errors import EngramError
 from engram.text import printable, printable_json
+
+if TYPE_CHECKING:
+    from engram.engines.choosing import Where
 
 JSON = "Print one JSON object on stdout, also where it fails (docs/json.md)."
 BESIDE = (".pdf", ".svg", ".csv")  # a figure in other formats, in the order in which they are told
@@ -68,25 +71,22 @@ def _whole(type_: type, tokens: Any) -> int:
 WholeNumber = Annotated[int, Parameter(converter=_whole)]
 
 
-def watched(what: str, device: str) -> Any:
+def watched(what: str, where: "Where") -> Any:
     """The terminal view, headed by what runs where."""
-    return _view(lambda specs: f"{what}, {len(specs)} run{'s' * (len(specs) > 1)}", device)
+    return _view(lambda specs: f"{what}, {len(specs)} run{'s' * (len(specs) > 1)}", where)
 
 
-def watched_as(heading: str, device: str) -> Any:
+def watched_as(heading: str, where: "Where") -> Any:
     """The same under a heading that says how many runs there are."""
-    return _view(lambda specs: heading, device)
+    return _view(lambda specs: heading, where)
 
 
-def _view(heading: Callable[[Any], str], device: str) -> Any:
-    from engram.engines.local import choose_device, cores
+def _view(heading: Callable[[Any], str], where: "Where") -> Any:
     from engram.engines.purposes import NO_PURPOSES
     from engram.show.terminal import View
 
-    chosen, why = choose_device(device)
-
     def watch(specs: Any, purposes: Any = NO_PURPOSES) -> Any:
-        say(f"{heading(specs)} · device {chosen} ({why}) · {cores()} cores")
+        say(f"{heading(specs)} · {where.words}")
         return View(specs, names={id: purpose.words for id, purpose in purposes.items()})
 
     return watch

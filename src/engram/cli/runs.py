@@ -192,6 +192,7 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
         Let code that the record carries run on this machine, now and in future.
     """
     from engram.api import load_own
+    from engram.engines.choosing import Where
     from engram.engines.local import Local
 
     record = load_own(run)
@@ -203,7 +204,7 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
         answer({"id": record.id, "rows": len(record.table)}) if json else tell(f"record  {near(record.folder)}")
         return
     device = record.env["sittings"][0]["device"]
-    with watched(f"resuming {record.id}", device)([record.spec]) as on_row:
+    with watched(f"resuming {record.id}", Where(device=device))([record.spec]) as on_row:
         engine = Local(record.folder.parent, device, snapshots=record.about.snapshots)
         (record,) = engine.run([record.spec], on_row).all_records()
     answer({"id": record.id, "rows": len(record.table)}) if json else tell(f"record  {near(record.folder)}")

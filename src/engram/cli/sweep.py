@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from engram.cli.output import answer, console, say, tell, tell_figures, watched
-from engram.errors import EngramError
+from engram.cli.where import HERE, Computing
 
 Several = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=1)]
 
@@ -21,9 +21,7 @@ def sweep(
     seeds: str = "1",
     metric: Annotated[tuple[str, ...], Parameter(consume_multiple=1)] = (),
     dry_run: bool = False,
-    engine: str = "local",
-    device: str = "auto",
-    path: str = "auto",
+    computing: Computing = HERE,
     json: bool = False,
 ) -> None:
     """Run an experiment, or your own file, with fields at several values: one table and one figure.
@@ -46,12 +44,6 @@ def sweep(
         Columns to compare, each as its mean over the last tenth of the steps; by default the accuracy and the loss.
     dry_run
         Say what would be run and about how long it would take; run nothing.
-    engine
-        Where the runs are computed: local.
-    device
-        auto, cpu, cuda or mps.
-    path
-        How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
     json
         Print one JSON object instead of a table.
     """
@@ -60,18 +52,17 @@ def sweep(
     from engram.sweeps.cells import read_axes
     from engram.sweeps.sweep import plan_sweep, run_sweep
 
-    if engine != "local":
-        raise EngramError(f"--engine: unknown {engine!r}; this version has only the engine local")
+    where = computing.where()
     planned = plan_sweep(name, read_axes(settings), scale, read_seeds(seeds), zipped)
-    seconds = planned.seconds(path)
+    seconds = planned.seconds(where.path)
     if dry_run:
         answer(planned.to_json() | {"seconds": seconds and round(seconds, 3)}) if json else tell(
             *_plan(planned, seconds)
         )
         return
     say(*_plan(planned, seconds))
-    watch = watched(f"sweep of {name}, {scale} scale", device) if planned.left else unwatched
-    swept = run_sweep(planned, metric, device, watch, path)
+    watch = watched(f"sweep of {name}, {scale} scale", where) if planned.left else unwatched
+    swept = run_sweep(planned, metric, where, watch)
     if json:
         answer(swept.to_json())
         return

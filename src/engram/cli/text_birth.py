@@ -67,6 +67,7 @@ def _run(spec: Any, device: str, path: str) -> tuple[Any, Path]:
     from engram import api
     from engram.claims.experiment import Runs
     from engram.claims.ledger import entries_of
+    from engram.engines.choosing import Where
     from engram.engines.purposes import purposes_of
     from engram.experiments import find
     from engram.experiments.real.birth import THREE
@@ -75,8 +76,9 @@ def _run(spec: Any, device: str, path: str) -> tuple[Any, Path]:
 
     began, experiment = time.monotonic(), find("real.birth")
     purposes = purposes_of(experiment.name, "quick", {THREE: [spec]}, {})
-    watch = watched("a birth on real text", device)
-    (record,) = records = api.run_specs([spec], device, watch, path, purposes, SNAPSHOTS)
+    where = Where(device=device, path=path)
+    watch = watched("a birth on real text", where)
+    (record,) = records = api.run_specs([spec], where, watch, purposes, SNAPSHOTS)
     runs = Runs({THREE: records}, "quick", [record.spec.seed])
     claims = [entry.to_json() for entry in entries_of(experiment, runs)] if spec.task.corpus == "code" else []
     figures = api.save_figures({f"{record.id}-birth": experiment.figure(runs)})

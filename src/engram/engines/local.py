@@ -1,26 +1,22 @@
 """The local engine: one Spec in this process with all threads, many Specs in processes with one thread each."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from select import select
 
 import torch
 
 from engram.engines import OnRow, Outcome
 from engram.engines.manner import Manner
+from engram.engines.over import kept, outcome, read_over, sorted_out
 from engram.engines.pool import SECONDS_BETWEEN_LOOKS, Pool, threads_for
 from engram.engines.pool import Worker as AnyWorker
 from engram.engines.worker import Worker
 from engram.errors import EngramError, Interrupted
-from engram.records import Record
-from engram.records import state as states
-from engram.records.state import State
 from engram.runner.execute import execute
 from engram.signals import keeping, waiting_for_signals
 from engram.specs import Spec
-from engram.specs.spec import run_id
 
 
 def choose_device(wanted: str) -> tuple[str, str]:
@@ -55,20 +51,20 @@ class Local(Manner):
         A Spec that fails does not stop the others. Ctrl-C lets every run finish its step and save, then raises
         Interrupted; so do SIGTERM and SIGHUP where the command line listens to them.
         """
-        asked = {run_id(spec): spec for spec in specs}  # one that occurs twice runs once
-        unfinished = {id: spec for id, spec in asked.items() if not is_over(Record(self.home / id))}
-        in_processes = unfinished if len(unfinished) > 1 and self.device == "cpu" else {}
-        with keeping(lambda: _kept(self.home, list(asked))), waiting_for_signals() as stopped:
-            pool = Pool(self, Processes(self), list(in_processes.values()), on_row, stopped, cores())
-            failed = pool.run() if in_processes else {}
-            here = [spec for id, spec in asked.items() if id not in in_processes]
-            failed |= self._one_by_one(here, on_row, stopped)
-        return Outcome([Record(self.home / id) for id in asked if id not in failed], failed)
+        left, over = sorted_out(self.home, specs)
+        alone = len(left) == 1 or self.device != "cpu"
+        with keeping(lambda: kept(self.home, [*left, *over])), waiting_for_signals() as stopped:
+            if alone:
+                failed = self._one_by_one(left, on_row, stopped)
+            else:
+                failed = Pool(self, Processes(self), [*left.values()], on_row, stopped, cores()).run()
+            failed |= read_over(over, self, on_row)
+        return outcome(specs, self.home, failed)
 
-    def _one_by_one(self, specs: Sequence[Spec], on_row: OnRow, stopped: Callable[[], bool]) -> dict[str, Exception]:
-        """Here, with all threads. Ended runs are only read; one that diverged has failed."""
+    def _one_by_one(self, left: Mapping[str, Spec], on_row: OnRow, stopped: Callable[[], bool]) -> dict[str, Exception]:
+        """Here, with all threads."""
         failed: dict[str, Exception] = {}
-        for spec in specs:
+        for id, spec in left.items():
             try:
                 torch.set_num_threads(threads_for(spec, self.home, self.threads or cores(), cores()))
                 see = lambda row, spec=spec: on_row(spec, row)  # noqa: E731
@@ -76,8 +72,8 @@ class Local(Manner):
             except Interrupted:
                 raise
             except Exception as error:
-                failed[run_id(spec)] = error
-                self.on_failure(run_id(spec), error)
+                failed[id] = error
+                self.on_failure(id, error)
         return failed
 
 
@@ -98,25 +94,3 @@ class Processes:
     def wait(self, workers: Sequence[AnyWorker]) -> None:
         answers = [worker.answers for worker in workers if isinstance(worker, Worker)]
         select(answers, [], [], SECONDS_BETWEEN_LOOKS)
-
-
-def is_over(record: Record) -> bool:
-    """Whether there is nothing left to run; of a damaged record reading it will say so, and the others go on."""
-    try:
-        return record.ended is not None
-    except EngramError:
-        return True
-
-
-def _kept(home: Path, ids: Sequence[str]) -> str:
-    """What there is of runs that were stopped at once, and how to go on."""
-    if len(ids) > 1:
-        over = sum((home / id / "digest.json").exists() for id in ids)
-        done = f"{over} of {len(ids)} runs are finished, and of the others what was saved is kept"
-        return f"{done}; resume with: the same command"
-    (id,) = ids
-    if (home / id / "digest.json").exists():
-        return f"run {id} is finished and kept; the same command goes on from there"
-    if not (home / id / states.NAME).exists():
-        return f"nothing of run {id} was saved yet; begin again with: the same command"
-    return f"run {id} is kept up to step {State.read(home / id).step}; resume with: engram runs resume {id}"

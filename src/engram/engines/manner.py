@@ -1,13 +1,21 @@
 """How Specs are run, wherever that is: what every engine is told."""
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from engram.records.files import home
+from engram.text import printable
+
+
+def _say(words: str) -> None:
+    print(f"engram: {printable(words)}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class Manner:
-    """Records are kept in `home`.
+    """Records are kept in `home`, which is ./runs or $ENGRAM_HOME unless said.
 
     device       where tensors lie: cpu, cuda or mps
     path         how gradients are computed: auto, fast or reference
@@ -18,11 +26,11 @@ class Manner:
     tell         is told, in a sentence, what a person should know while it runs
     """
 
-    home: Path
+    home: Path = field(default_factory=home)
     device: str = "cpu"
     path: str = "auto"
     threads: int | None = None
     on_failure: Callable[[str, Exception], None] = lambda id, error: None
     snapshots: int | None = None
     memory: int | None = None
-    tell: Callable[[str], None] = lambda words: None
+    tell: Callable[[str], None] = _say

@@ -11,7 +11,9 @@ from engram.api import Watch, attempt_specs, labelled_specs, save_figures, seed_
 from engram.claims.experiment import Labelled, Scale, known_scale
 from engram.claims.summaries import choose_metrics, over_seeds
 from engram.engines import Failed, Outcome
+from engram.engines.choosing import HERE, Where
 from engram.engines.local import cores
+from engram.engines.manner import Manner
 from engram.engines.purposes import purposes_of
 from engram.errors import EngramError, explain_crash
 from engram.experiments import find
@@ -117,6 +119,7 @@ def sweep(
     device: str = "auto",
     watch: Watch = unwatched,
     path: str = "auto",
+    engine: str | Manner = "local",
 ) -> Swept:
     """Run an experiment, a user's file or a Spec with fields at several values; one table and one figure come of it.
 
@@ -125,13 +128,12 @@ def sweep(
     seeds       how many, from 0 on, or which
     zipped      pair the values by their place instead of combining each with each
     metrics     columns to compare, each as its mean over the last tenth of the steps; by default accuracy and loss
+    engine      where it is computed: local or ray, or an engine such as engram.Ray(address="node1:6379")
     """
-    return run_sweep(plan_sweep(what, axes, scale, seeds, zipped), metrics, device, watch, path)
+    return run_sweep(plan_sweep(what, axes, scale, seeds, zipped), metrics, Where(engine, device, path), watch)
 
 
-def run_sweep(
-    planned: Planned, metrics: Sequence[str] = (), device: str = "auto", watch: Watch = unwatched, path: str = "auto"
-) -> Swept:
+def run_sweep(planned: Planned, metrics: Sequence[str] = (), where: Where = HERE, watch: Watch = unwatched) -> Swept:
     """What was planned, as far as it is not finished."""
     from engram.show.sweeps import sweep_figure
 
@@ -139,7 +141,7 @@ def run_sweep(
     purposes: dict[str, Any] = {}
     for cell in planned.cells:
         purposes |= purposes_of(planned.name, planned.scale, {cell.label: list(cell.specs)}, cell.at)
-    outcome = attempt_specs(planned.specs, device, watch, path, purposes)
+    outcome = attempt_specs(planned.specs, where, watch, purposes)
     finished = [record for record in outcome.records if record.finished]
     if not finished:
         raise Failed(outcome)

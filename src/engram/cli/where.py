@@ -1,0 +1,51 @@
+"""Options of every command that computes runs: where, and with how much of a machine."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from engram.cli.output import WholeNumber
+
+if TYPE_CHECKING:
+    from engram.engines.choosing import Where
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Computing:
+    """Where runs are computed.
+
+    Parameters
+    ----------
+    engine
+        Where the runs are computed: local (this machine) or ray (a Ray cluster, or one that is started here).
+    address
+        HOST:PORT of a Ray cluster, as `ray start --head` prints it. Without it a Ray is started on this machine.
+    threads
+        Of each run. By default one where several run side by side, and all for a run that is alone here.
+    memory
+        What a run may need, such as 2GB: no more runs are begun side by side than there is room for.
+    device
+        auto, cpu, cuda or mps.
+    path
+        How gradients are computed: auto, fast (compiled) or reference (autograd). Both are exact.
+    """
+
+    engine: Annotated[str, Parameter(name="--engine")] = "local"
+    address: Annotated[str | None, Parameter(name="--address", show_default=False)] = None
+    threads: Annotated[WholeNumber | None, Parameter(name="--threads", show_default=False)] = None
+    memory: Annotated[str | None, Parameter(name="--memory", show_default=False)] = None
+    device: Annotated[str, Parameter(name="--device")] = "auto"
+    path: Annotated[str, Parameter(name="--path")] = "auto"
+
+    def where(self) -> "Where":
+        """Refused before anything else is done, if there is no such engine or device."""
+        from engram.engines.choosing import Where
+
+        found = Where(self.engine, self.device, self.path, self.address, self.threads, self.memory)
+        found.build()
+        return found
+
+
+HERE = Computing()

@@ -1,0 +1,292 @@
+"""The Ray engine: Specs run on the nodes of a Ray cluster, and their records come home while they are made.
+
+No disk is shared. What travels, and why a lost connection or a killed node costs only seconds: engines/parcels.py. The
+cluster is one that was named, or a Ray on this machine that ends with the command; none is looked for.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from engram.engines import OnRow, Outcome
+from engram.engines.build import Build, build
+from engram.engines.guest import Guest, Job, Tidings
+from engram.engines.local import cores
+from engram.engines.manner import Manner
+from engram.engines.over import kept, outcome, read_over, sorted_out
+from engram.engines.parcels import Landing
+from engram.engines.pool import SECONDS_BETWEEN_LOOKS, Died, Pool, Worker
+from engram.errors import EngramError
+from engram.signals import ENDING, keeping, waiting_for_signals
+from engram.specs import Spec
+
+PATIENCE = 1.0  # seconds after which a worker says that there is nothing new
+SILENCE = 120.0  # seconds after which one that says nothing is given up
+SECONDS_BETWEEN_COUNTS = 2.0  # of the nodes of the cluster
+OBJECTS = 256 << 20  # bytes that a Ray of our own keeps for what travels
+
+
+@dataclass(frozen=True)
+class Ray(Manner):
+    """A Ray cluster.
+
+    address    HOST:PORT, as `ray start --head` prints it; None: a Ray is started on this machine
+    """
+
+    address: str | None = None
+
+    def run(self, specs: Sequence[Spec], on_row: OnRow) -> Outcome:
+        """Like `Local.run`; the records are the same to the byte where one thread computes a run there and here."""
+
+        left, over = sorted_out(self.home, specs)
+        with keeping(lambda: kept(self.home, [*left, *over])):
+            failed = self._compute([*left.values()], on_row) if left else {}
+            failed |= read_over(over, self, on_row)
+        return outcome(specs, self.home, failed)
+
+    def _compute(self, specs: Sequence[Spec], on_row: OnRow) -> dict[str, Exception]:
+        with _connected(self.address) as ray, waiting_for_signals() as stopped:
+            crew = Nodes(self, ray)
+            return Pool(self, crew, specs, on_row, stopped, most=crew.most_threads()).run()
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Ray, as long as it is needed. Its own words are left out, and it tells nobody of its use."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray  # type: ignore[import-not-found]
+    except ImportError:
+        raise EngramError("--engine ray needs Ray: pip install 'engram[ray]'") from None
+    own = {"num_cpus": cores(), "include_dashboard": False, "object_store_memory": OBJECTS} if address is None else {}
+    try:
+        with _own_signals():
+            ray.init(address=address or "local", logging_level="error", log_to_driver=False, **own)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        why = " ".join(str(error).split())
+        raise EngramError(f"--address {address}: no Ray cluster answers there ({why:.200})") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray wants to be the one who hears of SIGTERM."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass
+class Nodes:
+    """A crew that works on the nodes of a cluster, as many on each as it has room for."""
+
+    engine: Ray
+    ray: Any
+    unusable: dict[str, str] = field(default_factory=dict)  # by node, why nobody is hired there any more
+    _nodes: list[dict[str, Any]] = field(default_factory=list)
+    _counted: float = -float("inf")
+
+    def hire(self, workers: Sequence[Worker]) -> Worker | None:
+        """On the node that has most room left."""
+        room = {node["NodeID"]: self._room(node) for node in self._usable()}
+        for worker in workers:
+            if isinstance(worker, Distant) and worker.node in room:
+                room[worker.node] -= 1
+        best = max(room, key=lambda node: room[node], default=None)
+        if best is not None and room[best] > 0:
+            return Distant(self.engine, self, best, self._actor(best))
+        if not workers:
+            self._refuse_hopeless(room)
+        return None
+
+    def wait(self, workers: Sequence[Worker]) -> None:
+        asked = [worker.asked for worker in workers if isinstance(worker, Distant) and worker.asked is not None]
+        if asked:
+            self.ray.wait(asked, num_returns=1, timeout=SECONDS_BETWEEN_LOOKS, fetch_local=False)
+        else:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def give_up(self, node: str, why: str) -> None:
+        """Nobody more is hired there."""
+        if node not in self.unusable:
+            self.unusable[node] = why
+            self.engine.tell(f"{self.name_of(node)} is not used: {why}")
+
+    def name_of(self, node: str) -> str:
+        return next((f"node {found['NodeManagerAddress']}" for found in self._nodes if found["NodeID"] == node), node)
+
+    def most_threads(self) -> int:
+        return max((int(node["Resources"].get("CPU", 0)) for node in self._alive()), default=1)
+
+    def _alive(self) -> list[dict[str, Any]]:
+        if time.monotonic() - self._counted > SECONDS_BETWEEN_COUNTS:
+            self._nodes, self._counted = self.ray.nodes(), time.monotonic()
+        return [node for node in self._nodes if node["Alive"]]
+
+    def _usable(self) -> list[dict[str, Any]]:
+        return [node for node in self._alive() if node["NodeID"] not in self.unusable]
+
+    @property
+    def _needs(self) -> dict[str, float]:
+        """Of one worker."""
+        needs = {"CPU": self.engine.threads or 1, "GPU": int(self.engine.device == "cuda")}
+        return {name: n for name, n in (needs | {"memory": self.engine.memory or 0}).items() if n}
+
+    def _room(self, node: dict[str, Any]) -> int:
+        return min(int(node["Resources"].get(name, 0) // needed) for name, needed in self._needs.items())
+
+    def _actor(self, node: str) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # type: ignore[import-not-found]
+
+        where = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        needs = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs.get("GPU", 0)}
+        memory = {"memory": self.engine.memory} if self.engine.memory else {}
+        options = {"max_concurrency": 3, "max_restarts": 0, "scheduling_strategy": where}
+        return self.ray.remote(Guest).options(**options, **needs, **memory).remote()
+
+    def _refuse_hopeless(self, room: dict[str, int]) -> None:
+        """Nobody works, and nobody will."""
+        if self.unusable and not room:
+            why = "; ".join(f"{self.name_of(node)}: {why}" for node, why in self.unusable.items())
+            raise EngramError(f"no node of the cluster can be used: {why}")
+        if room:
+            asked = ", ".join(f"{n:g} {name}" for name, n in self._needs.items())
+            raise EngramError(f"no node of the cluster has what a run needs ({asked}); lower --threads or --memory")
+
+
+class Distant:
+    """A worker on a node: one question at a time is under way to it (`asked`), and its answer is looked at later."""
+
+    def __init__(self, engine: Ray, crew: Nodes, node: str, actor: Any):
+        self.engine, self.crew, self.node, self._actor = engine, crew, node, actor
+        self._arrived = self._over = self._stopping = False
+        self._landing: Landing | None = None
+        self._heard = time.monotonic()
+        self.asked: Any = actor.build.remote()
+
+    def give(self, spec: Spec, threads: int) -> None:
+        self._landing, engine = Landing(spec, self.engine.home), self.engine
+        try:
+            parcel = self._landing.all()
+        except (EngramError, OSError):
+            self._landed()
+            raise
+        self._ask(Job(self._landing.folder.name, parcel, threads, engine.device, engine.path, engine.snapshots))
+
+    def _ask(self, job: Job | None) -> None:
+        self.asked, self._heard = self._actor.news.remote(job, PATIENCE), time.monotonic()
+
+    def failures(self) -> dict[str, Exception]:
+        ray, found = self.crew.ray, dict[str, Exception]()
+        if self.asked is None:
+            return found
+        ready, _ = ray.wait([self.asked], timeout=0, fetch_local=False)
+        if not ready:
+            return self._died("it has said nothing for two minutes") if self._is_silent() else found
+        try:
+            answer = ray.get(self.asked)
+        except (ray.exceptions.RayError, ImportError) as error:
+            return self._died(_in_words(error))
+        return self._welcome(answer) if isinstance(answer, Build) else self._hear(answer)
+
+    def _is_silent(self) -> bool:
+        """A worker that is on its way may have to wait for its place."""
+        return self._arrived and time.monotonic() - self._heard > SILENCE
+
+    def _welcome(self, there: Build) -> dict[str, Exception]:
+        """It can only be used if it computes what would be computed here."""
+        self.asked, self._arrived = None, True
+        if different := build().differences(there, self.engine.path):
+            self.crew.give_up(self.node, f"it has {', '.join(different)}; install the same there")
+            self._over = True
+        return {}
+
+    def _hear(self, news: list[Tidings]) -> dict[str, Exception]:
+        found: dict[str, Exception] = {}
+        for one in news:
+            if self._landing is None or one.run != self._landing.folder.name:
+                continue
+            try:
+                self._landing.take(one.parcel)
+            except EngramError as error:  # at home, where a new worker finds the same
+                self._over, found[one.run] = True, error
+                self._landed()
+                continue
+            if one.over:
+                found |= self._end(one)
+        if self._landing is not None:
+            self._ask(None)
+        else:
+            self.asked = None
+        return found
+
+    def _end(self, last: Tidings) -> dict[str, Exception]:
+        self._landed()
+        if last.error is None:
+            return {}
+        if last.unfit:
+            self._over = True
+            self.crew.give_up(self.node, last.error)
+            return {last.run: Died(last.error)}
+        return {last.run: EngramError(last.error)}
+
+    def _died(self, why: str) -> dict[str, Exception]:
+        self._over, landing = True, self._landing
+        self._landed()
+        if not self._arrived:
+            self.crew.give_up(self.node, why)
+        if landing is None or self._stopping:
+            return {}
+        return {landing.folder.name: Died(f"a worker on {self.crew.name_of(self.node)} was lost ({why})")}
+
+    def _landed(self) -> None:
+        if self._landing is not None:
+            self._landing.close()
+        self._landing = None
+
+    def alive(self) -> bool:
+        return not self._over
+
+    def busy(self) -> bool:
+        return not self._over and self._landing is not None
+
+    def idle(self) -> bool:
+        return not self._over and self._arrived and self._landing is None
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._actor.stop.remote()
+
+    def close(self) -> None:
+        """It ends with the command."""
+
+    def wait(self) -> None:
+        while self.busy():
+            self.crew.wait([self])
+            self.failures()
+
+    def kill(self) -> None:
+        self._landed()
+        self.crew.ray.kill(self._actor)
+
+
+def _in_words(error: BaseException) -> str:
+    """The first line that says something: Ray explains itself on many."""
+    cause = getattr(error, "cause", None) or error
+    if isinstance(cause, ImportError):
+        return f"Engram cannot be imported there ({' '.join(str(cause).split()):.150}); install it"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]:.200}" if lines else type(error).__name__

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engram.embeddings import directions
     from engram.engines.local import Local
     from engram.engines.ray_cluster import Ray
+    from engram.engines.slurm import Slurm
     from engram.errors import EngramError
     from engram.learning import SGD, Adam, FullBatch, Muon, Plan, Stage
     from engram.memory import Hopfield, Linear
@@ -65,6 +66,7 @@ _HOME = {
     "engram.embeddings": ("directions",),
     "engram.engines.local": ("Local",),
     "engram.engines.ray_cluster": ("Ray",),
+    "engram.engines.slurm": ("Slurm",),
     "engram.errors": ("EngramError",),
     "engram.values": ("Value", "generator"),
 }

@@ -19,9 +19,12 @@ class Computing:
     Parameters
     ----------
     engine
-        Where the runs are computed: local (this machine) or ray (a Ray cluster, or one that is started here).
+        Where the runs are computed: local (this machine), ray (a Ray cluster, or one that is started here) or slurm
+        (a job array; the runs lie on a disk that its nodes share).
     address
         HOST:PORT of a Ray cluster, as `ray start --head` prints it. Without it a Ray is started on this machine.
+    sbatch
+        For Slurm: options of sbatch, as in --sbatch partition=long time=2:00:00.
     threads
         Of each run. By default one where several run side by side, and all for a run that is alone here.
     memory
@@ -34,6 +37,7 @@ class Computing:
 
     engine: Annotated[str, Parameter(name="--engine")] = "local"
     address: Annotated[str | None, Parameter(name="--address", show_default=False)] = None
+    sbatch: Annotated[tuple[str, ...], Parameter(name="--sbatch", show_default=False)] = ()
     threads: Annotated[WholeNumber | None, Parameter(name="--threads", show_default=False)] = None
     memory: Annotated[str | None, Parameter(name="--memory", show_default=False)] = None
     device: Annotated[str, Parameter(name="--device")] = "auto"
@@ -43,7 +47,7 @@ class Computing:
         """Refused before anything else is done, if there is no such engine or device."""
         from engram.engines.choosing import Where
 
-        found = Where(self.engine, self.device, self.path, self.address, self.threads, self.memory)
+        found = Where(self.engine, self.device, self.path, self.address, self.threads, self.memory, self.sbatch)
         found.build()
         return found
 

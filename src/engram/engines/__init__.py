@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from engram.errors import EngramError, explain_crash
 from engram.records import Record
@@ -28,6 +28,7 @@ class Outcome:
         raise Failed(self)
 
 
+@runtime_checkable
 class Engine(Protocol):
     def run(self, specs: Sequence[Spec], on_row: OnRow) -> Outcome:
         """Runs each Spec to its end, or reads it if it has ended. `on_row` sees every row once, stored rows too.

@@ -8,10 +8,11 @@ from engram.engines import Engine
 from engram.engines.local import Local, choose_device
 from engram.engines.manner import Manner
 from engram.engines.ray_cluster import Ray
+from engram.engines.slurm import Slurm
 from engram.errors import EngramError, did_you_mean
 from engram.records.files import home
 
-ENGINES: dict[str, type[Manner]] = {"local": Local, "ray": Ray}
+ENGINES: dict[str, type[Manner]] = {"local": Local, "ray": Ray, "slurm": Slurm}
 UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
@@ -20,7 +21,8 @@ class Where:
     """What a person says of where runs are computed.
 
     engine     a name, or an engine such as engram.Ray(address="node1:6379")
-    address    of a cluster, where the engine has one
+    address    of a Ray cluster
+    sbatch     options for Slurm, as NAME=VALUE
     """
 
     engine: str | Manner = "local"
@@ -29,6 +31,7 @@ class Where:
     address: str | None = None
     threads: int | None = None
     memory: str | None = None
+    sbatch: tuple[str, ...] = ()
 
     def build(self, snapshots: int | None = None) -> Engine:
         """The engine. One that was given as such keeps what it says of itself."""
@@ -36,11 +39,19 @@ class Where:
             return self.engine if snapshots is None else replace(self.engine, snapshots=snapshots)  # type: ignore[return-value]
         kind = _known(self.engine)
         device = _device(self.device, kind)
-        own = {"address": self.address} if "address" in kind.__dataclass_fields__ else {}
-        if self.address is not None and not own:
-            raise EngramError(f"--address: the engine {self.engine} has none; name --engine ray")
+        own = self._own(kind)
         about: dict[str, Any] = {"device": device, "path": self.path, "snapshots": snapshots}
         return kind(home(), threads=_threads(self.threads), memory=size(self.memory), **about, **own)  # type: ignore[return-value]
+
+    def _own(self, kind: type[Manner]) -> dict[str, Any]:
+        """What only one engine has."""
+        for option, given, only in (("--address", self.address, Ray), ("--sbatch", self.sbatch, Slurm)):
+            if given and kind is not only:
+                raise EngramError(f"{option}: this is for --engine {only.__name__.lower()}; got {self.engine}")
+        options = {name: value for name, _, value in (word.partition("=") for word in self.sbatch)}
+        if "" in options.values():
+            raise EngramError(f"--sbatch: write NAME=VALUE, as in partition=long; got {' '.join(self.sbatch)!r:.80}")
+        return {Ray: {"address": self.address}, Slurm: {"options": options}}.get(kind, {})
 
     @property
     def words(self) -> str:

@@ -19,9 +19,8 @@ from engram.records import Record, files
 from engram.records.audit import refuse_damaged_files
 from engram.records.files import MOST_BYTES, writing_to
 from engram.records.guard import refuse_links
-from engram.records.writer import removed, write_spec
+from engram.records.writer import begin, removed
 from engram.specs import Spec
-from engram.specs.encode import refuse_if_unreadable
 from engram.specs.spec import run_id
 
 GROWING = ("rows.jsonl", "timing.jsonl")
@@ -126,15 +125,11 @@ class Landing:
                 self._lock.acquire()
             except Timeout:
                 raise EngramError(f"run {self.folder.name} is being written by another process; wait for it") from None
-            try:
-                if (self.folder / "spec.json").exists():
-                    _ = Record(self.folder).spec  # refuses one that was changed, and code that nobody here trusts
-                else:
-                    refuse_if_unreadable(spec)
-                    write_spec(spec, self.folder)
-            except BaseException:
-                self.close()
-                raise
+        try:
+            begin(spec, home)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._lock.release()

@@ -6,6 +6,7 @@ cluster is one that was named, or a Ray on this machine that ends with the comma
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from engram.signals import ENDING, keeping, waiting_for_signals
 from engram.specs import Spec
 
 PATIENCE = 1.0  # seconds after which a worker says that there is nothing new
+SECONDS_TO_CONNECT = 10.0
 SILENCE = 120.0  # seconds after which one that says nothing is given up
 SECONDS_BETWEEN_COUNTS = 2.0  # of the nodes of the cluster
 OBJECTS = 256 << 20  # bytes that a Ray of our own keeps for what travels
@@ -65,6 +67,8 @@ def _connected(address: str | None) -> Iterator[Any]:
     except ImportError:
         raise EngramError("--engine ray needs Ray: pip install 'engram[ray]'") from None
     own = {"num_cpus": cores(), "include_dashboard": False, "object_store_memory": OBJECTS} if address is None else {}
+    if address is not None:
+        _refuse_silent(address)
     try:
         with _own_signals():
             ray.init(address=address or "local", logging_level="error", log_to_driver=False, **own)
@@ -75,6 +79,20 @@ def _connected(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _refuse_silent(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise EngramError(f"--address: write HOST:PORT, as `ray start --head` prints it; got {address!r:.80}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_CONNECT).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise EngramError(
+            f"--address {address}: no Ray cluster answers there ({why}); `ray start --head` begins one"
+        ) from None
 
 
 @contextmanager

@@ -41,6 +41,20 @@ def write_spec(spec: Spec, folder: Path) -> None:
     files.write_json(folder / "spec.json", encode(spec))
 
 
+def begin(spec: Spec, home: Path) -> Path:
+    """The folder of a run that another process will compute: what is asked stands there before it begins."""
+    folder = home / run_id(spec)
+    with writing_to(folder):
+        refuse_links(folder)
+        files.make_folder(folder)
+        if (folder / "spec.json").exists():
+            _ = Record(folder).spec  # refuses one that was changed, and code that nobody here trusts
+        else:
+            refuse_if_unreadable(spec)
+            write_spec(spec, folder)
+    return folder
+
+
 def note(folder: Path, step: int, order: dict[str, Any]) -> None:
     """A command that reached the run in the lab, with the step at which it took effect."""
     about = {"step": step} | {key: order[key] for key in ("op", "kind", "fields", "value") if key in order}

@@ -19,7 +19,7 @@ birth: $(VENV)/.core
 
 setup: $(VENV)/.dev
 
-test: $(VENV)/.dev $(VENV)/.browser check page-check
+test: $(VENV)/.dev $(VENV)/.browser $(VENV)/.slurm check page-check
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 chaos: $(VENV)/.dev
@@ -88,6 +88,12 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/.core
+
+# A Slurm for the tests of its engine; where it cannot be had, they are skipped with a reason.
+$(VENV)/.slurm: | $(VENV)/.dev
+	@for needed in slurmctld munged; do test -x /usr/sbin/$$needed || missing=1; done; test -z "$$missing" && touch $@ && exit 0; \
+	 (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge) >/dev/null 2>&1 \
+	 && touch $@ || echo "no Slurm: tests of its engine will be skipped"
 
 # A browser for the tests of the report; where it cannot be had, these tests skip with a reason (and fail in CI).
 $(VENV)/.browser: | $(VENV)/.dev

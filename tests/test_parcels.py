@@ -1,5 +1,6 @@
 """What travels of a run that is computed elsewhere: the record at home is that of a run that was computed here."""
 
+import errno
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -145,6 +146,20 @@ def test_a_stopped_worker_saves_and_sends(tiny: Tiny, tmp_path: Path) -> None:
     assert told[-1].error is None
     rows = len(Record(landing.folder).rows)
     assert State.read(landing.folder).step == rows > 0
+
+
+def test_a_full_disk_is_the_fault_of_the_place(
+    tiny: Tiny, tmp_path: Path, guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker may have room; a mistake in the run itself is one everywhere."""
+
+    def full(parcel: Parcel, folder: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder))
+
+    monkeypatch.setattr("engram.engines.guest.unpack", full)
+    (last,) = tidings(guest, job(Landing(tiny(), tmp_path)))
+    assert last.unfit
+    assert "No space left" in str(last.error)
 
 
 def test_two_cannot_land_one_run(tiny: Tiny, tmp_path: Path) -> None:

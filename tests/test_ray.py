@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engram.engines import ray_cluster
+from engram.engines import distant
 from engram.engines.build import build
 from engram.engines.local import Local
 from engram.engines.ray_cluster import Ray
@@ -114,7 +114,7 @@ def test_a_worker_with_another_version_is_refused_by_name(
     from dataclasses import replace
 
     other = replace(build(), engram="0.1.9")
-    monkeypatch.setattr(ray_cluster, "build", lambda: other)
+    monkeypatch.setattr(distant, "build", lambda: other)
     told: list[str] = []
     with pytest.raises(EngramError, match=r"no node of the cluster can be used: node .* has engram 0\.2.* \(here 0\.1"):
         Ray(tmp_path, address=nodes.address, tell=told.append).run([tiny()], lambda spec, row: None)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engram.bench import busy, facts, grid, hops, lab, load, noisy, probing, sweeps
+from engram.bench import busy, engines, facts, grid, hops, lab, load, noisy, probing, sweeps
 from engram.bench.baselines import dense_loss, descend, sample_in_pool, sampling_pool, transformer_loss
 from engram.bench.lines import Benchmark, Work, best, in_process, our_step, peaks
 from engram.engines.local import cores
@@ -244,6 +244,9 @@ BENCHMARKS = {
     "lab.scrub": lab.scrub,
     "probe.heads": probing.heads,
     "probe.pass": probing.warm,
+    "engine.local": engines.local,
+    "engine.ray": engines.ray,
+    "engine.speedup": engines.speedup,
     "load.rows": load.rows,
     "load.runs": load.runs,
 }

@@ -25,6 +25,8 @@ class Computing:
         HOST:PORT of a Ray cluster, as `ray start --head` prints it. Without it a Ray is started on this machine.
     sbatch
         For Slurm: options of sbatch, as in --sbatch partition=long time=2:00:00.
+    workers
+        How many runs are computed at a time, at most. By default as many as there is room for.
     threads
         Of each run. By default one where several run side by side, and all for a run that is alone here.
     memory
@@ -38,6 +40,7 @@ class Computing:
     engine: Annotated[str, Parameter(name="--engine")] = "local"
     address: Annotated[str | None, Parameter(name="--address", show_default=False)] = None
     sbatch: Annotated[tuple[str, ...], Parameter(name="--sbatch", show_default=False)] = ()
+    workers: Annotated[WholeNumber | None, Parameter(name="--workers", show_default=False)] = None
     threads: Annotated[WholeNumber | None, Parameter(name="--threads", show_default=False)] = None
     memory: Annotated[str | None, Parameter(name="--memory", show_default=False)] = None
     device: Annotated[str, Parameter(name="--device")] = "auto"
@@ -47,7 +50,7 @@ class Computing:
         """Refused before anything else is done, if there is no such engine or device."""
         from engram.engines.choosing import Where
 
-        found = Where(self.engine, self.device, self.path, self.address, self.threads, self.memory, self.sbatch)
+        found = Where(**vars(self))
         found.build()
         return found
 

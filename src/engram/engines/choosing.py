@@ -32,6 +32,7 @@ class Where:
     threads: int | None = None
     memory: str | None = None
     sbatch: tuple[str, ...] = ()
+    workers: int | None = None
 
     def build(self, snapshots: int | None = None) -> Engine:
         """The engine. One that was given as such keeps what it says of itself."""
@@ -41,7 +42,8 @@ class Where:
         device = _device(self.device, kind)
         own = self._own(kind)
         about: dict[str, Any] = {"device": device, "path": self.path, "snapshots": snapshots}
-        return kind(home(), threads=_threads(self.threads), memory=size(self.memory), **about, **own)  # type: ignore[return-value]
+        about |= {"threads": _count("threads", self.threads), "workers": _count("workers", self.workers)}
+        return kind(home(), memory=size(self.memory), **about, **own)  # type: ignore[return-value]
 
     def _own(self, kind: type[Manner]) -> dict[str, Any]:
         """What only one engine has."""
@@ -84,9 +86,9 @@ def _device(wanted: str, kind: type[Manner]) -> str:
     return "cuda" if wanted == "cuda" else "cpu"
 
 
-def _threads(wanted: int | None) -> int | None:
+def _count(name: str, wanted: int | None) -> int | None:
     if wanted is not None and wanted < 1:
-        raise EngramError(f"--threads: at least one is needed; got {wanted}")
+        raise EngramError(f"--{name}: at least one is needed; got {wanted}")
     return wanted
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from engram.engines.build import Build, build
 from engram.engines.parcels import Parcel, Sender, unpack
 from engram.errors import EngramError, Interrupted, explain_crash
-from engram.records import Record
+from engram.records import Record, files
 from engram.records.trust import trust_own
 
 SECONDS_BETWEEN_PARCELS = 0.5
@@ -78,6 +78,7 @@ class Guest:
         return found
 
     def _work(self) -> None:
+        files.LASTS.set(False)
         while True:
             job = self._jobs.get()
             self._tidings.put(self._run(job))

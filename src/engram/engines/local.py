@@ -88,8 +88,9 @@ class Processes:
 
     @property
     def room(self) -> int:
-        beside = cores() // (self.engine.threads or 1)
-        return max(1, beside if self.engine.memory is None else min(beside, memory() // self.engine.memory))
+        limits = [cores() // (self.engine.threads or 1), self.engine.workers]
+        limits += [memory() // self.engine.memory] if self.engine.memory else []
+        return max(1, min(limit for limit in limits if limit is not None))
 
     def wait(self, workers: Sequence[AnyWorker]) -> None:
         answers = [worker.answers for worker in workers if isinstance(worker, Worker)]

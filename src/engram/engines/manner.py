@@ -23,6 +23,7 @@ class Manner:
     on_failure   hears at once of a run that fails, by its id; the outcome names it again
     snapshots    weights are stored every so many steps, besides those that the plan names
     memory       bytes that a run may need: no more of them run side by side than there is room for; None: not counted
+    workers      how many runs are computed at a time, at most; None: as many as there is room for
     tell         is told, in a sentence, what a person should know while it runs
     """
 
@@ -33,4 +34,5 @@ class Manner:
     on_failure: Callable[[str, Exception], None] = lambda id, error: None
     snapshots: int | None = None
     memory: int | None = None
+    workers: int | None = None
     tell: Callable[[str], None] = _say

@@ -4,6 +4,7 @@ No disk is shared. What travels, and why a lost connection or a killed node cost
 cluster is one that was named, or a Ray on this machine that ends with the command; none is looked for.
 """
 
+import logging
 import os
 import signal
 import socket
@@ -15,20 +16,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engram.engines import OnRow, Outcome
-from engram.engines.build import Build, build
-from engram.engines.guest import Guest, Job, Tidings
+from engram.engines.distant import Distant
+from engram.engines.guest import Guest
 from engram.engines.local import cores
 from engram.engines.manner import Manner
 from engram.engines.over import kept, outcome, read_over, sorted_out
-from engram.engines.parcels import Landing
-from engram.engines.pool import SECONDS_BETWEEN_LOOKS, Died, Pool, Worker
+from engram.engines.pool import SECONDS_BETWEEN_LOOKS, Pool, Worker
 from engram.errors import EngramError
 from engram.signals import ENDING, keeping, waiting_for_signals
 from engram.specs import Spec
 
-PATIENCE = 1.0  # seconds after which a worker says that there is nothing new
 SECONDS_TO_CONNECT = 10.0
-SILENCE = 120.0  # seconds after which one that says nothing is given up
 SECONDS_BETWEEN_COUNTS = 2.0  # of the nodes of the cluster
 OBJECTS = 256 << 20  # bytes that a Ray of our own keeps for what travels
 
@@ -52,6 +50,8 @@ class Ray(Manner):
         return outcome(specs, self.home, failed)
 
     def _compute(self, specs: Sequence[Spec], on_row: OnRow) -> dict[str, Exception]:
+        if self.device == "cuda":
+            self.tell("workers with a GPU compute gradients by autograd (the reference path)")
         with _connected(self.address) as ray, waiting_for_signals() as stopped:
             crew = Nodes(self, ray)
             return Pool(self, crew, specs, on_row, stopped, most=crew.most_threads()).run()
@@ -71,7 +71,7 @@ def _connected(address: str | None) -> Iterator[Any]:
         _refuse_silent(address)
     try:
         with _own_signals():
-            ray.init(address=address or "local", logging_level="error", log_to_driver=False, **own)
+            ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         why = " ".join(str(error).split())
         raise EngramError(f"--address {address}: no Ray cluster answers there ({why:.200})") from None
@@ -114,11 +114,14 @@ class Nodes:
     engine: Ray
     ray: Any
     unusable: dict[str, str] = field(default_factory=dict)  # by node, why nobody is hired there any more
+    _noted: set[tuple[str, str]] = field(default_factory=set)
     _nodes: list[dict[str, Any]] = field(default_factory=list)
     _counted: float = -float("inf")
 
     def hire(self, workers: Sequence[Worker]) -> Worker | None:
         """On the node that has most room left."""
+        if len(workers) >= (self.engine.workers or len(workers) + 1):
+            return None
         room = {node["NodeID"]: self._room(node) for node in self._usable()}
         for worker in workers:
             if isinstance(worker, Distant) and worker.node in room:
@@ -142,6 +145,12 @@ class Nodes:
         if node not in self.unusable:
             self.unusable[node] = why
             self.engine.tell(f"{self.name_of(node)} is not used: {why}")
+
+    def note(self, node: str, what: str) -> None:
+        """Said once."""
+        if (node, what) not in self._noted:
+            self._noted.add((node, what))
+            self.engine.tell(f"{self.name_of(node)}: {what}")
 
     def name_of(self, node: str) -> str:
         return next((f"node {found['NodeManagerAddress']}" for found in self._nodes if found["NodeID"] == node), node)
@@ -183,128 +192,3 @@ class Nodes:
         if room:
             asked = ", ".join(f"{n:g} {name}" for name, n in self._needs.items())
             raise EngramError(f"no node of the cluster has what a run needs ({asked}); lower --threads or --memory")
-
-
-class Distant:
-    """A worker on a node: one question at a time is under way to it (`asked`), and its answer is looked at later."""
-
-    def __init__(self, engine: Ray, crew: Nodes, node: str, actor: Any):
-        self.engine, self.crew, self.node, self._actor = engine, crew, node, actor
-        self._arrived = self._over = self._stopping = False
-        self._landing: Landing | None = None
-        self._heard = time.monotonic()
-        self.asked: Any = actor.build.remote()
-
-    def give(self, spec: Spec, threads: int) -> None:
-        self._landing, engine = Landing(spec, self.engine.home), self.engine
-        try:
-            parcel = self._landing.all()
-        except (EngramError, OSError):
-            self._landed()
-            raise
-        self._ask(Job(self._landing.folder.name, parcel, threads, engine.device, engine.path, engine.snapshots))
-
-    def _ask(self, job: Job | None) -> None:
-        self.asked, self._heard = self._actor.news.remote(job, PATIENCE), time.monotonic()
-
-    def failures(self) -> dict[str, Exception]:
-        ray, found = self.crew.ray, dict[str, Exception]()
-        if self.asked is None:
-            return found
-        ready, _ = ray.wait([self.asked], timeout=0, fetch_local=False)
-        if not ready:
-            return self._died("it has said nothing for two minutes") if self._is_silent() else found
-        try:
-            answer = ray.get(self.asked)
-        except (ray.exceptions.RayError, ImportError) as error:
-            return self._died(_in_words(error))
-        return self._welcome(answer) if isinstance(answer, Build) else self._hear(answer)
-
-    def _is_silent(self) -> bool:
-        """A worker that is on its way may have to wait for its place."""
-        return self._arrived and time.monotonic() - self._heard > SILENCE
-
-    def _welcome(self, there: Build) -> dict[str, Exception]:
-        """It can only be used if it computes what would be computed here."""
-        self.asked, self._arrived = None, True
-        if different := build().differences(there, self.engine.path):
-            self.crew.give_up(self.node, f"it has {', '.join(different)}; install the same there")
-            self._over = True
-        return {}
-
-    def _hear(self, news: list[Tidings]) -> dict[str, Exception]:
-        found: dict[str, Exception] = {}
-        for one in news:
-            if self._landing is None or one.run != self._landing.folder.name:
-                continue
-            try:
-                self._landing.take(one.parcel)
-            except EngramError as error:  # at home, where a new worker finds the same
-                self._over, found[one.run] = True, error
-                self._landed()
-                continue
-            if one.over:
-                found |= self._end(one)
-        if self._landing is not None:
-            self._ask(None)
-        else:
-            self.asked = None
-        return found
-
-    def _end(self, last: Tidings) -> dict[str, Exception]:
-        self._landed()
-        if last.error is None:
-            return {}
-        if last.unfit:
-            self._over = True
-            self.crew.give_up(self.node, last.error)
-            return {last.run: Died(last.error)}
-        return {last.run: EngramError(last.error)}
-
-    def _died(self, why: str) -> dict[str, Exception]:
-        self._over, landing = True, self._landing
-        self._landed()
-        if not self._arrived:
-            self.crew.give_up(self.node, why)
-        if landing is None or self._stopping:
-            return {}
-        return {landing.folder.name: Died(f"a worker on {self.crew.name_of(self.node)} was lost ({why})")}
-
-    def _landed(self) -> None:
-        if self._landing is not None:
-            self._landing.close()
-        self._landing = None
-
-    def alive(self) -> bool:
-        return not self._over
-
-    def busy(self) -> bool:
-        return not self._over and self._landing is not None
-
-    def idle(self) -> bool:
-        return not self._over and self._arrived and self._landing is None
-
-    def stop(self) -> None:
-        self._stopping = True
-        self._actor.stop.remote()
-
-    def close(self) -> None:
-        """It ends with the command."""
-
-    def wait(self) -> None:
-        while self.busy():
-            self.crew.wait([self])
-            self.failures()
-
-    def kill(self) -> None:
-        self._landed()
-        self.crew.ray.kill(self._actor)
-
-
-def _in_words(error: BaseException) -> str:
-    """The first line that says something: Ray explains itself on many."""
-    cause = getattr(error, "cause", None) or error
-    if isinstance(cause, ImportError):
-        return f"Engram cannot be imported there ({' '.join(str(cause).split()):.150}); install it"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]:.200}" if lines else type(error).__name__

@@ -199,7 +199,7 @@ def _options(engine: Slurm, folder: Path, tasks: int) -> list[str]:
     """What a person says wins."""
     told: dict[str, Any] = {
         "job-name": "engram",
-        "array": f"0-{tasks - 1}",
+        "array": f"0-{tasks - 1}" + (f"%{engine.workers}" if engine.workers else ""),
         "cpus-per-task": engine.threads or 1,
         "output": folder / "task-%a.log",
         "open-mode": "append",

@@ -30,9 +30,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -48,6 +49,8 @@ AnyPlace = TypeVar("AnyPlace", bound=Path | zipfile.Path)
 MOST_BYTES, MOST_JSON = 2 << 30, 16 << 20  # of a file of a record, unpacked; of Spec, environment and digest
 MOST_DEEP = 64  # lists and objects in one another in these
 MOST_LINE, MOST_ROWS = 4 << 20, 10_000_000  # bytes of a row; rows of a record
+
+LASTS = ContextVar("LASTS", default=True)  # what a power cut takes anyway need not reach the disk: scratch of workers
 
 UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
@@ -153,7 +156,7 @@ def replace(path: Path, content: bytes, durable: bool = True) -> None:
         with create(part) as file:
             file.write(content)
             file.flush()
-            if durable:
+            if durable and LASTS.get():
                 os.fsync(file.fileno())
         part.replace(path)
         if durable:
@@ -173,6 +176,8 @@ def make_folder(folder: Path) -> None:
 
 def sync(path: Path) -> None:
     """What was written to a file, or which files a folder has, is on disk from here on."""
+    if not LASTS.get():
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -181,6 +186,12 @@ def sync(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def sync_open(file: BinaryIO) -> None:
+    """The same for a file that is open and flushed."""
+    if LASTS.get():
+        os.fsync(file.fileno())
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -244,8 +244,8 @@ class Writer:
         return State(step, happened, *digests, tensors, states.family(self.spec))
 
     def _sync_lines(self) -> None:
-        os.fsync(self._rows.fileno())
-        os.fsync(self._timing.fileno())
+        for file in (self._rows, self._timing):
+            files.sync_open(file)
 
     def end(self, how: str) -> None:
         """Seal the record: how it ended, and digests of all that it holds, which is on disk before they are."""

@@ -204,10 +204,14 @@ def tried(spec: Search, step: int, n: int, path: str, stop: Stop = lambda: False
 
 def environment(device: str, path: str) -> dict[str, Any]:
     """What may change the last digit of a number."""
-    packages = {name: version(name) for name in ("engram", "torch", "numpy")}
     machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
     how = {"device": device, "threads": torch.get_num_threads(), "path": path, "pid": os.getpid()}
-    return packages | {"commit": _commit(), "registration": in_force()} | machine | how
+    return _versions() | {"commit": _commit(), "registration": in_force()} | machine | how
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("engram", "torch", "numpy")}
 
 
 @lru_cache(maxsize=1)

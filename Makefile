@@ -4,7 +4,7 @@
 # make findings  writes docs/findings.md with its figures, after records were added
 # make manifest  lists the digests of all committed records, after some were added
 # make capacities  writes what committed records measured of capacities, which `engram predict` fits, after some were added
-# make chaos   injects faults into real runs (FAULTS=300 SEED=7; ONLY=13 repeats one of them)
+# make chaos   injects faults into real runs (FAULTS=300 SEED=7; ONLY=13 repeats one of them; WHERE=cluster: into Ray and Slurm)
 # make paper   runs every experiment on its registered seeds, behind all other work; after a kill it goes on (paper-state,
 #              paper-pack: what is done and left; adds what is finished to the committed records)
 PYTHON ?= python3
@@ -23,7 +23,7 @@ test: $(VENV)/.dev $(VENV)/.browser $(VENV)/.slurm check page-check
 	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 chaos: $(VENV)/.dev
-	@PYTHONPATH=src:tests $(BIN)/python -m chaos $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+	@PYTHONPATH=src:tests $(BIN)/python -m chaos $(if $(WHERE),--where $(WHERE)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 paper: $(VENV)/.core
 	@$(BIN)/engram queue run

@@ -22,6 +22,7 @@ from engram.records import Record
 from engram.specs import Check, Search, Spec, Train
 from engram.specs.spec import run_id
 from engram.tasks.planted import PlantedToken
+from own_ray import Nodes, own_ray
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'engram[ray]'")
 pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.timeout(600)]
@@ -29,38 +30,10 @@ Tiny = Callable[..., Train]
 DETACHED = {"start_new_session": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
-class Nodes:
-    """Two nodes with one processor each; the first one holds the cluster together."""
-
-    def __init__(self, folder: Path):
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        from ray.cluster_utils import Cluster  # type: ignore[import-not-found]
-
-        about = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 100 << 20}
-        self._cluster = Cluster(initialize_head=True, head_node_args=about)
-        self._second: Any = None
-        self.address = self._cluster.address
-
-    def with_second(self) -> "Nodes":
-        if self._second is None:
-            self._second = self._cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
-            self._cluster.wait_for_nodes()
-        return self
-
-    def kill_second(self) -> None:
-        """-9, raylet and workers."""
-        node, self._second = self._second, None
-        self._cluster.remove_node(node, allow_graceful=False)
-
-    def end(self) -> None:
-        self._cluster.shutdown()
-
-
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    found = Nodes(tmp_path_factory.mktemp("ray"))
-    yield found
-    found.end()
+def nodes() -> Iterator[Nodes]:
+    with own_ray() as found:
+        yield found
 
 
 def content(record: Record) -> dict[str, bytes]:
@@ -97,12 +70,12 @@ def test_a_node_that_is_killed_costs_nothing(tiny: Tiny, tmp_path: Path, nodes: 
     def see(spec: Spec, row: dict[str, Any]) -> None:
         seen.update([(run_id(spec), row["step"])])
         begun.add(run_id(spec))
-        if len(begun) == 2 and nodes._second is not None:
+        if len(begun) == 2 and nodes.second is not None:
             nodes.kill_second()
 
     outcome = Ray(tmp_path / "ray", address=nodes.with_second().address).run(specs, see)
     assert not outcome.failed
-    assert nodes._second is None, "no node was killed"
+    assert nodes.second is None, "no node was killed"
     assert set(seen.values()) == {1}
     assert len(seen) == 4 * 4001
     assert [content(record) for record in outcome.records] == here(specs, tmp_path / "here")

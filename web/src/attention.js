@@ -61,7 +61,7 @@ export function Attention() {
     return html`<${Panel} name="attention" title="Attention"><p class="hint">This run has no heads whose attention could be shown.</p><//>`;
   }
   return html`<${Panel} name="attention" title="Attention">
-    <${Own} />${model.value && html`<p class="hint">Of the heads that are picked in the grid; without a pick, of the strongest of each kind.</p>`}
+    <${Own} />${model.value && html`<p class="hint">The heads that are picked in the grids, or else the strongest of each kind.</p>`}
     <div class=${pending.value ? "wall waiting" : "wall"} data-testid="maps">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
     <${Bar} />
     ${reading.value && !pending.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than at step ${subtracted.value}`}</h3><${HeadKey} /></div>`}

@@ -10,8 +10,8 @@ from engram.adapters import read_network
 from engram.errors import EngramError
 from engram.memory.truncation import Factors
 from engram.models import Network, network_of
-from engram.probes.causal import without_part
 from engram.probes import prompts
+from engram.probes.causal import without_part
 from engram.probes.laser import cuts_of, laser, numbers, split, sweep
 from engram.probes.prompts import Prompts, entering, log_p, text_loss
 from llamas import LLAMA, llama_tensors

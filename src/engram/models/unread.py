@@ -1,7 +1,8 @@
 """Tensors that are read from a file when they are asked for, so that a model need not be in memory whole."""
 
 import mmap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 
 import torch
 from torch import Tensor
@@ -13,18 +14,23 @@ SMALL = 1 << 16  # bytes
 class Later:
     """A tensor whose shape is known and whose numbers are computed when they are asked for.
 
-    What is asked for a second time is kept: one pass through a model costs no memory, many passes cost no time.
+    What is asked for a second time is kept: one pass through a model costs no memory, many passes cost no time. Its
+    place is there from the beginning, which costs nothing until it is written to: whatever is made amid a pass, and
+    stays, pins the memory of that pass.
     """
 
-    def __init__(self, shape: tuple[int, ...], make: Callable[[], Tensor], is_finite: Callable[[], bool]):
+    def __init__(
+        self, shape: tuple[int, ...], dtype: torch.dtype, make: Callable[[], Tensor], is_finite: Callable[[], bool]
+    ):
         self.shape, self.is_finite, self._make = shape, is_finite, make
+        self._place = empty(shape, dtype)
         self._asked = False
         self._kept: Tensor | None = None
 
     @classmethod
     def of(cls, tensor: Tensor) -> "Later":
         """One that is there already."""
-        later = cls(tuple(tensor.shape), lambda: tensor, lambda: bool(tensor.isfinite().all()))
+        later = cls(tuple(tensor.shape), tensor.dtype, lambda: tensor, lambda: bool(tensor.isfinite().all()))
         later._kept = tensor
         return later
 
@@ -33,13 +39,13 @@ class Later:
             return self._kept
         tensor = self._make()
         if self._asked:
-            self._kept = tensor = _set_aside(tensor)
+            self._kept = tensor = self._place.copy_(tensor)
         self._asked = True
         return tensor
 
     def then(self, change: Callable[[Tensor], Tensor]) -> "Later":
         """The same numbers in another order, of the same shape."""
-        return Later(self.shape, lambda: change(self._make()), self.is_finite)
+        return Later(self.shape, self._place.dtype, lambda: change(self._make()), self.is_finite)
 
 
 class Unread(Mapping[str, Tensor]):
@@ -61,12 +67,12 @@ class Unread(Mapping[str, Tensor]):
         return len(self.later)
 
 
-def _set_aside(tensor: Tensor) -> Tensor:
-    """In pages of its own: among what comes and goes during a pass it would leave holes, half as large as a model."""
-    if tensor.nbytes < SMALL:
-        return tensor
-    own = torch.frombuffer(mmap.mmap(-1, tensor.nbytes), dtype=tensor.dtype).view(tensor.shape)
-    return own.copy_(tensor)
+def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """In pages of its own: among what comes and goes during a pass weights would leave holes, as large as a model."""
+    size = prod(shape) * dtype.itemsize
+    if size < SMALL:
+        return torch.empty(*shape, dtype=dtype)
+    return torch.frombuffer(mmap.mmap(-1, size), dtype=dtype).view(*shape)
 
 
 def shape_of(tensors: Tensors, name: str) -> tuple[int, ...]:

@@ -6,6 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engram.specs import Spec
+from engram.specs.encode import digest_of
+
 FILE = Path(__file__).parent.parent / "data" / "costs.json"
 CORES = 2  # of the machine for which times are told
 MACHINE = "one core of a 2-core x86-64 machine of the laptop class"
@@ -45,7 +48,7 @@ class Known:
         each = [f"{told(self.seconds / CORES)} a seed"] if self.seconds else []
         least = "at least " if self.missing else ""
         shared = [f"{told(self.once / CORES)} once"] if self.once > self.seconds / 20 else []
-        return least + " and ".join(each + shared)
+        return least + " and ".join(each + shared) if each or shared else "not measured"
 
 
 def told(seconds: float) -> str:
@@ -64,6 +67,11 @@ def told(seconds: float) -> str:
 def _two_digits(value: float) -> float:
     """Whole up to twenty, then in tens, as one says a time."""
     return round(value) if value < 20 else round(value / 5) * 5 if value < 60 else round(value / 10) * 10
+
+
+def identity(spec: Spec) -> str:
+    """Of a Spec without its seed, in short."""
+    return digest_of(spec.model_copy(update={"seed": 0}))[:10]
 
 
 def known(name: str, scale: str) -> Known | None:

@@ -1,4 +1,4 @@
-"""The cost of one Spec, and the clock by which it is measured: seconds of one core, which a busy machine hardly moves."""
+"""The cost of one Spec, and its clock: seconds of one core, which other work on the machine hardly moves."""
 
 import resource
 import signal

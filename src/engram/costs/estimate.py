@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
-from engram.claims.costs import CORES, Known
+from engram.claims.costs import CORES, Known, identity
 from engram.claims.experiment import Experiment, Scale
 from engram.costs.cost import Cost
 from engram.costs.measure import Measured
-from engram.specs import Spec
-from engram.specs.encode import digest_of
 from engram.specs.spec import run_id
 
 DIGITS = 4  # of a number that is stored
@@ -30,7 +28,7 @@ class Spread:
 
     @property
     def bottleneck(self) -> str:
-        return "its longest run" if self.longest > self.seconds / self.cores else "its total"
+        return "longest" if self.longest > self.seconds / self.cores else "total"
 
 
 def spread(known: Known, seeds: int, cores: int = CORES) -> Spread:
@@ -53,14 +51,9 @@ def estimate(experiment: Experiment, scale: Scale, measured: Measured) -> Known:
         _flops(own or once),
         _rounded(fsum(cost.bytes for cost in own or once)),
         round(_share([cost for _, cost in found]), 2),
-        {digest(spec): _rounded(cost.seconds) for spec, cost in found},
+        {identity(spec): _rounded(cost.seconds) for spec, cost in found},
         list(_missing(costs)),
     )
-
-
-def digest(spec: Spec) -> str:
-    """The identity of a Spec without its seed, in short."""
-    return digest_of(spec.model_copy(update={"seed": 0}))[:10]
 
 
 def _flops(costs: Sequence[Cost]) -> float | None:

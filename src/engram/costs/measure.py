@@ -7,7 +7,7 @@ from typing import Any
 
 from engram.claims.index import Index
 from engram.costs.cost import Cost, TooLong, cpu, one_thread, scratch, size_of, within
-from engram.costs.searches import is_sliced, of_search, trials_of
+from engram.costs.searches import of_search, trials_of
 from engram.costs.sizes import extrapolated, kind, work
 from engram.costs.trainings import of_training
 from engram.errors import EngramError
@@ -75,7 +75,7 @@ def measured(spec: Spec, index: Index) -> Cost | str:
         with within(SET_UP):
             if isinstance(spec, Train):
                 return of_training(spec)
-            return of_search(spec, trials_of(spec, index)) if is_sliced(spec) else whole(spec)
+            return of_search(spec, trials_of(spec, index)) if isinstance(spec, Search) and spec.plan else whole(spec)
     except TooLong:
         return TOO_LONG
     except EngramError as error:

@@ -1,4 +1,4 @@
-"""What a search costs whose trials are trainings: seconds of a training step at two sizes, times the steps of its trials."""
+"""What a search costs whose trials are trainings: seconds of a step at two sizes, times the steps of its trials."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from statistics import mean
 from engram.claims.index import Index
 from engram.costs.cost import Cost, cpu, one_thread
 from engram.costs.flops import counted
+from engram.learning import FreshBatch, FullBatch
 from engram.learning.bisection import bisection
 from engram.records import files
 from engram.runner.execute import path_of, tried
@@ -29,11 +30,6 @@ class Slice:
     step: float
 
 
-def is_sliced(spec: Search) -> bool:
-    """Whether its trials are trainings of many steps."""
-    return spec.plan is not None
-
-
 def of_search(spec: Search, trials: Trials) -> Cost:
     """Between the smallest and the largest size that is tried, cost grows with a power of the size."""
     path = path_of(spec)
@@ -53,7 +49,7 @@ def trials_of(spec: Search, index: Index) -> Trials:
     found = [index.found.get(run_id(spec.model_copy(update={"seed": seed}))) for seed in seeds]
     finished = [one.record.rows for one in found if one and one.finished]
     if not finished:
-        return [(n, _steps_of(spec, True)) for n in _middle(spec)]
+        return [(n, _plan(spec).steps) for n in _middle(spec)]
     each = [_per_size(rows) for rows in finished]
     typical = sorted(each, key=lambda trials: sum(steps for _, steps in trials))
     return typical[len(typical) // 2]
@@ -80,21 +76,18 @@ def _middle(spec: Search) -> Iterator[int]:
             return
 
 
-def _steps_of(spec: Search, whole: bool) -> int:
-    return spec.plan.steps if whole and spec.plan else 0  # type: ignore[attr-defined]
-
-
 def _slice(spec: Search, n: int, path: str) -> Slice:
     """Two lengths of the same training tell its set-up from its steps; the first call does not count."""
-    every = _every(spec)
+    every = _plan(spec).check_every
     _seconds(spec, n, path, every)
     short, long = (_seconds(spec, n, path, looks * every) for looks in (1, 1 + LOOKS))
     step = max(0.0, long - short) / (LOOKS * every)
     return Slice(max(0.0, short - step * every), step)
 
 
-def _every(spec: Search) -> int:
-    return spec.plan.check_every  # type: ignore[union-attr]
+def _plan(spec: Search) -> FullBatch | FreshBatch:
+    assert isinstance(spec.plan, FullBatch | FreshBatch)
+    return spec.plan
 
 
 def _seconds(spec: Search, n: int, path: str, steps: int) -> float:
@@ -104,8 +97,7 @@ def _seconds(spec: Search, n: int, path: str, steps: int) -> float:
 
 
 def _shortened(spec: Search, steps: int) -> Search:
-    assert spec.plan is not None
-    plan = spec.plan.model_copy(update={"steps": steps, "hopeless": ()})
+    plan = _plan(spec).model_copy(update={"steps": steps, "hopeless": ()})
     return spec.model_copy(update={"plan": plan, "target": UNREACHED})
 
 

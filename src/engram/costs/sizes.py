@@ -1,4 +1,4 @@
-"""What has not been run, from the same at other sizes: a power law in every number in which Specs of one kind differ."""
+"""What has not been run, from the same at other sizes: a power law in each number in which Specs differ."""
 
 from collections.abc import Iterator, Sequence
 from math import exp, log

@@ -1,6 +1,6 @@
-"""Measures experiments and stores what they cost (`make costs`); what is stored already stays until it is measured again.
+"""Measures experiments and stores what they cost (`make costs`); what is stored stays until it is measured again.
 
-    python -m engram.costs.table birth memory.hebb
+python -m engram.costs.table birth memory.hebb
 """
 
 import json

@@ -63,7 +63,7 @@ capacities: $(VENV)/.core
 
 # needs the published data (ENGRAM_REFERENCE) and the model of the experiments real.…
 costs: $(VENV)/.core
-	@$(BIN)/python -m engram.costs.table $(NAMES)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m engram.costs.table $(NAMES)
 	@$(BIN)/engram cost --markdown > docs/costs.md
 
 # exit code 1 says that a claim is vacuous, which the table names

@@ -17,8 +17,8 @@ PAGE = f"""# What experiments cost
 
 Measured on {MACHINE}, in CPU seconds of one thread, on slices
 of every run (`engram cost --fresh` does it on yours): some steps of a training after its first ones, each of its
-probes, one snapshot; a step of a search at two sizes, times the steps that its trials took in a committed record; a few draws
-of a check, or all of it where that is cheap.
+probes, one snapshot; a step of a search at two sizes, times the steps that its trials took in a committed record; a few
+draws of a check, or all of it where that is cheap.
 
 - *a seed*: its time on {CORES} cores, where two runs share them; + what all seeds have in common, which is run once
 - *core-h*: core-hours of all registered seeds

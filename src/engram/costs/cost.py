@@ -34,6 +34,11 @@ class Cost:
     bytes: float
     how: How
 
+    @property
+    def is_run(self) -> bool:
+        """Whether it was measured on this Spec itself."""
+        return self.how != "sizes"
+
 
 def cpu() -> float:
     """Seconds that this process, all its threads and its ended children have computed."""

@@ -65,7 +65,7 @@ def _flops(costs: Sequence[Cost]) -> float | None:
 def _share(costs: Sequence[Cost]) -> float:
     """Of the seconds that were not carried over from other sizes."""
     total = fsum(cost.seconds for cost in costs)
-    return fsum(cost.seconds for cost in costs if cost.how != "sizes") / total if total else 0.0
+    return fsum(cost.seconds for cost in costs if cost.is_run) / total if total else 0.0
 
 
 def _missing(costs: Sequence[Cost | str]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from engram.claims.index import Index
@@ -12,13 +11,13 @@ from engram.costs.sizes import extrapolated, kind, work
 from engram.costs.trainings import of_training
 from engram.errors import EngramError
 from engram.runner.execute import execute
-from engram.specs import Check, Search, Spec, Train
+from engram.specs import Check, Spec, Train
 from engram.specs.encode import digest_of
 
 ONE, KIND = 2.0, 20.0  # seconds for a whole run or a part of its draws; for all of one kind
 BRIEF = 0.5  # seconds: what is shorter runs twice, so that nothing is loaded in the one that counts
-SET_UP = 60.0  # seconds for the slices of one run: what takes longer is not measured
-FIRST = 100.0  # seconds for a single draw, which cannot be cut
+SET_UP = 120.0  # seconds for the slices of one run: what takes longer is not measured
+FIRST = 100.0  # seconds for the fewest draws, which cannot be cut
 TIMES_MORE = 4  # draws, until their seconds tell
 Costs = dict[str, Cost | str]  # in words, why one is not measured
 TOO_LONG = f"the least that can be measured of it takes more than {SET_UP:.0f} s"
@@ -40,30 +39,31 @@ class Measured:
 
     index: Index
     known: Costs = field(default_factory=dict)
+    run: dict[Any, dict[str, tuple[Spec, Cost]]] = field(default_factory=dict)  # by kind, not from other sizes
 
     def of(self, specs: Iterable[Spec]) -> list[Cost | str]:
         asked = list(specs)
-        for same in _by_kind(asked).values():
-            self._measure(same)
+        for of, same in _by_kind(asked).items():
+            self._measure(of, same)
         return [self.known[alike(spec)] for spec in asked]
 
-    def _measure(self, same: Sequence[Spec]) -> None:
-        """Of one kind, until the time for it is over; the others from these."""
+    def _measure(self, of: Any, same: Sequence[Spec]) -> None:
+        """Of one kind, until the time for it is over; the others from these, and from those of other experiments."""
         began = cpu()
         for spec in (one for one in same if alike(one) not in self.known):
             in_time = isinstance(spec, Train) or cpu() - began < KIND
             self.known[alike(spec)] = measured(spec, self.index) if in_time else TOO_LONG
-        found = [(spec, cost) for spec in same if isinstance(cost := self.known[alike(spec)], Cost)]
-        found = [(spec, cost) for spec, cost in found if cost.how != "sizes"]
+        run = self.run.setdefault(of, {})
+        run |= {alike(s): (s, cost) for s in same if isinstance(cost := self.known[alike(s)], Cost) and cost.is_run}
         left = [spec for spec in same if self.known[alike(spec)] == TOO_LONG]
-        self.known |= {alike(spec): extrapolated(spec, found) or TOO_LONG for spec in left}
+        self.known |= {alike(spec): extrapolated(spec, [*run.values()]) or TOO_LONG for spec in left}
 
 
 def _by_kind(specs: Sequence[Spec]) -> Mapping[Any, list[Spec]]:
-    """Each of those that are alike once; trainings are each measured, and need no kind."""
-    numbers, kinds = count(), dict[Any, list[Spec]]()
+    """Each of those that are alike once; trainings are each measured: one is a kind of its own."""
+    kinds = dict[Any, list[Spec]]()
     for spec in sorted({alike(spec): spec for spec in specs}.values(), key=work):
-        kinds.setdefault(next(numbers) if isinstance(spec, Train) else kind(spec), []).append(spec)
+        kinds.setdefault(alike(spec) if isinstance(spec, Train) else kind(spec), []).append(spec)
     return kinds
 
 
@@ -72,10 +72,11 @@ def measured(spec: Spec, index: Index) -> Cost | str:
     try:
         if isinstance(spec, Check):
             return of_draws(spec) or TOO_LONG
-        with within(SET_UP):
+        sliced = isinstance(spec, Train) or spec.plan is not None
+        with within(SET_UP if sliced else KIND):
             if isinstance(spec, Train):
                 return of_training(spec)
-            return of_search(spec, trials_of(spec, index)) if isinstance(spec, Search) and spec.plan else whole(spec)
+            return of_search(spec, trials_of(spec, index)) if sliced else whole(spec)
     except TooLong:
         return TOO_LONG
     except EngramError as error:
@@ -100,7 +101,7 @@ def of_draws(spec: Check) -> Cost | None:
     points = dict[int, Cost]()
     for draws in _ladder(spec.draws, points):
         try:
-            with within(FIRST if spec.draws == 1 else 4 * ONE):
+            with within(4 * ONE if points else FIRST):
                 points[draws] = whole(spec.model_copy(update={"draws": draws}))
         except TooLong:
             break

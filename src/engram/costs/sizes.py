@@ -11,6 +11,8 @@ from engram.specs import Spec
 from engram.specs.encode import encode
 
 LEAST = 2  # measured Specs that an extrapolation needs
+HARDLY = 0.1  # of the direction in which they differ most
+FAR = 1000.0  # times the dearest that was measured
 
 
 def kind(spec: Spec) -> str:
@@ -47,7 +49,8 @@ def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
 def extrapolated(spec: Spec, known: Sequence[tuple[Spec, Cost]]) -> Cost | None:
     """log cost = c + Σ k log number, the smallest k that fit, by least squares; dear Specs weigh more than cheap ones.
 
-    None where fewer than two others of its kind are known.
+    Directions in which the known ones hardly differ are left out. None where fewer than two others of its kind are
+    known, or where the answer is too far from them.
     """
     if len(known) < LEAST:
         return None
@@ -59,6 +62,8 @@ def extrapolated(spec: Spec, known: Sequence[tuple[Spec, Cost]]) -> Cost | None:
     weights = np.exp((y - y.max()) / 2)
     centre, level = np.average(X, axis=0, weights=weights), np.average(y, weights=weights)
     root = np.sqrt(weights)
-    powers, *_ = np.linalg.lstsq((X - centre) * root[:, None], (y - level) * root, rcond=1e-8)
-    seconds = exp(float(level + (x - centre) @ powers))
+    powers, *_ = np.linalg.lstsq((X - centre) * root[:, None], (y - level) * root, rcond=HARDLY)
+    seconds = exp(min(700.0, float(level + (x - centre) @ powers)))
+    if seconds > FAR * max(cost.seconds for _, cost in known):
+        return None
     return Cost(seconds, None, float(np.mean([cost.bytes for _, cost in known])), "sizes")

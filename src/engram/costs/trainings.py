@@ -22,6 +22,7 @@ from engram.specs import Train
 WARM = 2  # first steps of a phase: they set up, and fetch fresh memory
 MOST_STEPS, SECONDS = 40, 1.0  # that are timed in each phase, whichever is reached first; at least LEAST_STEPS
 LEAST_STEPS = 3
+DEAR = 8.0  # seconds of the first steps after which the second is enough
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def _timed(
         rows.append(len(files.line_of(kept)))
         yield at
         timed = spent[WARM:]
-        if len(timed) >= MOST_STEPS or (len(timed) >= LEAST_STEPS and sum(timed) > SECONDS):
+        enough = len(timed) >= LEAST_STEPS and sum(timed) > SECONDS
+        if enough or len(timed) >= MOST_STEPS or (len(spent) > 1 and sum(spent) > DEAR):
             return
         began = cpu()
 

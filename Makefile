@@ -4,6 +4,7 @@
 # make findings  writes docs/findings.md with its figures, after records were added
 # make manifest  lists the digests of all committed records, after some were added
 # make capacities  writes what committed records measured of capacities, which `engram predict` fits, after some were added
+# make costs   measures what every experiment costs on this machine, an hour or two (NAMES="birth.fig3 memory" only these)
 # make chaos   injects faults into real runs (FAULTS=300 SEED=7; ONLY=13 repeats one of them; WHERE=cluster: into Ray and Slurm)
 # make paper   runs every experiment on its registered seeds, behind all other work; after a kill it goes on (paper-state,
 #              paper-pack: what is done and left; adds what is finished to the committed records)
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls capacities page page-check
+.PHONY: birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls capacities costs page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
@@ -59,6 +60,11 @@ manifest: $(VENV)/.core
 
 capacities: $(VENV)/.core
 	@$(BIN)/python -m engram.measuring
+
+# needs the published data (ENGRAM_REFERENCE) and the model of the experiments real.…
+costs: $(VENV)/.core
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m engram.costs.table $(NAMES)
+	@$(BIN)/engram cost --markdown > docs/costs.md
 
 # exit code 1 says that a claim is vacuous, which the table names
 controls: $(VENV)/.core

@@ -11,6 +11,7 @@ import pytest
 
 import engram
 from engram.cli.main import main
+from engram.costs.trainings import of_training
 from engram.errors import EngramError
 from engram.experiments import find
 from engram.learning import SGD
@@ -21,7 +22,7 @@ from engram.specs import Train
 from engram.specs.spec import run_id
 from engram.sweeps import Planned, plan_sweep, sweep
 from engram.sweeps.cells import points, read_axes
-from engram.sweeps.cost import seconds_left, seconds_of
+from engram.sweeps.cost import seconds_left
 from engram.sweeps.sweep import run_sweep
 
 
@@ -117,10 +118,10 @@ def test_a_sweep_goes_on_where_it_was_stopped_and_runs_nothing_twice(tiny: Calla
 def test_what_is_left_is_estimated_from_a_few_steps(tiny: Callable[..., Train]) -> None:
     spec, longer = tiny(steps=10), tiny(steps=10_000)
     assert seconds_left([[], []], "auto") == 0
-    assert 0 < seconds_of(spec) < seconds_of(longer)
+    assert 0 < of_training(spec).seconds < of_training(longer).seconds
     each = seconds_left([[longer, longer]], "auto")
     assert each is not None
-    assert each > seconds_of(longer, "auto") / 3
+    assert each > of_training(longer).seconds / 3
 
 
 def said(capsys: Any, *words: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from engram.claims.experiment import Experiment, Scale
 from engram.claims.ledger import Index
 from engram.claims.registration import forms_at, registration
 from engram.engines import OnRow
-from engram.engines.ahead import CORES_OF_TIMES, seconds_so_far
+from engram.engines.ahead import seconds_so_far
 from engram.engines.local import Local, cores
 from engram.errors import EngramError, explain_crash
 from engram.records import Record, files
@@ -49,11 +49,10 @@ class Job:
     def name(self) -> tuple[str, Scale]:
         return self.experiment.name, self.scale
 
-    @property
-    def seconds_a_spec(self) -> float:
-        """Of one core, as far as the file of the experiment tells; what all seeds share is not part of a seed."""
+    def seconds_of(self, id: str) -> float:
+        """Of one core, as far as is known; what all seeds share is not part of a seed."""
         own = sum(spec.seed == self.seed for spec in self.specs.values()) or len(self.specs)
-        return self.experiment.minutes(self.scale) * 60 * CORES_OF_TIMES / own
+        return self.experiment.seconds_of(self.specs[id], self.scale, own)
 
 
 def seeds_of(experiment: Experiment, scale: Scale) -> Sequence[int]:
@@ -233,7 +232,7 @@ class Look:
                 if self.states[id][0] == "done" and (seconds := seconds_so_far(home / id)):
                     took.setdefault((job.name, place), []).append(seconds)
         return {
-            id: max(0.0, mean(took.get((job.name, place), [job.seconds_a_spec])) - seconds_so_far(home / id))
+            id: max(0.0, mean(took.get((job.name, place), [job.seconds_of(id)])) - seconds_so_far(home / id))
             for job in reversed(self.queue.jobs)
             for place, id in enumerate(job.specs)
             if id in unfinished

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any, Literal, get_args
 
 from engram.claims.claim import Claim, Measure
+from engram.claims.costs import CORES, Known, identity, known
 from engram.claims.registration import registration
 from engram.errors import EngramError
 from engram.records import Record
@@ -92,17 +93,40 @@ class Experiment:
 
     @property
     def times(self) -> str:
-        """What the file says about the time of each scale."""
-        return " ".join(getattr(self.module, "TIMES", "not stated").split())
+        """What a seed takes at each scale, as it was measured, and what the file adds to that (TIMES).
+
+        What a user's file takes only the file itself can say.
+        """
+        words = " ".join(getattr(self.module, "TIMES", "").split())
+        quick, paper = self.known("quick"), self.known("paper")
+        if quick is None or paper is None:
+            return words or "not stated"
+        same = quick.words == paper.words
+        measured = f"quick and paper {quick.words}" if same else f"quick {quick.words}, paper {paper.words}"
+        return f"{measured} on {CORES} cores{words and '; '}{words}"
+
+    def known(self, scale: Scale) -> Known | None:
+        """What its runs cost, if it comes with Engram and was measured."""
+        own = self.module.__name__.startswith("engram.experiments.")
+        return known(self.name, scale) if own else None
 
     def minutes(self, scale: Scale) -> float:
-        """What a seed takes on 2 cores, as TIMES says it: "quick 20 s a seed, paper 2 min a seed on 2 cores"."""
+        """What a seed takes on 2 cores: measured, or as TIMES says it, "quick 20 s a seed, paper 2 min a seed"."""
         if scale == "smoke":
             return SMOKE_MINUTES
+        measured = self.known(scale)
+        if measured:
+            return measured.minutes or DAYS
         for scales, number, unit in TIME.findall(self.times):
             if scale in scales:
                 return float(number) * IN_MINUTES[unit] if number else DAYS
         raise EngramError(f"{self.name}: TIMES = {self.times!r} does not say what a seed takes at {scale} scale")
+
+    def seconds_of(self, spec: Spec, scale: Scale, runs: int) -> float:
+        """Of one core, for one of the `runs` runs that a seed has; all are taken to be alike where nothing tells."""
+        measured = self.known(scale)
+        each = self.minutes(scale) * 60 * CORES / max(1, runs)
+        return measured.runs.get(identity(spec), each) if measured else each
 
     @property
     def statements(self) -> dict[str, str]:

@@ -155,6 +155,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "findings": {"findings": Table},
     "report": {"report": str},
     "bench": {"benchmarks": list[Benchmark], "seconds": float},
+    "cost": {"machine": str, "costs": Table},
     "doctor": {"doctor": dict[str, str]},
     "predict": {"predictions": Table},
     "probe": {

@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from engram.cli.bench import bench
 from engram.cli.completion import completion, share_parameters
+from engram.cli.cost import cost
 from engram.cli.experiments import fields, list_, show
 from engram.cli.facts import fact
 from engram.cli.findings import findings
@@ -49,7 +50,7 @@ app = App(
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. --json: print one JSON object (docs/json.md). "
     "--debug: show the traceback of an error. Both go with every command.",
 )
-for command in (run, show, fields, bench, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
+for command in (run, show, fields, bench, cost, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
     app.command(command)
 for command in (verify, ledger, findings, register, completion):
     app.command(command)

@@ -1,22 +1,21 @@
 """What a command is about to compute: which runs are here, which are left, and about how long these take."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from engram.claims.costs import identity
 from engram.claims.experiment import Experiment, Scale
 from engram.engines.local import cores
 from engram.errors import EngramError
 from engram.records import files
 from engram.specs import Check, Spec, Train
-from engram.specs.encode import digest_of
 from engram.specs.settings import all_with_settings
 from engram.specs.spec import run_id
 
-CORES_OF_TIMES = 2  # "a seed on 2 cores"
 LOOKED_AT = 20  # seeds; more are taken to be like these
 LONG = 3600.0  # seconds: what takes longer is not begun by a slip of the hand
 MANY = 200  # runs that are not begun by a slip of the hand where nobody knows what one takes
@@ -96,25 +95,27 @@ def _seconds(
     took: dict[str, float],
     home: Path,
 ) -> float | None:
-    """Of this machine. The same on another seed is the best witness, else what the file of the experiment says."""
-    stated = _stated(experiment, scale, seeds) if to_do else 0.0
-    each = [(took.get(_seedless(new)), cost(new) / cost(old), home / run_id(new)) for new, old in to_do]
-    if stated is None and not all(known for known, _, _ in each):
-        return None
-    work = sum(max(0.0, (known or (stated or 0.0) * more) - _core_seconds(folder)) for known, more, folder in each)
-    return work / cores()
+    """Of this machine. The same on another seed is the best witness, else what was measured, or the file says."""
+    stated = _stated(experiment, scale, seeds) if to_do else lambda spec: 0.0
+    each = [(took.get(identity(new)) or _times(stated(old), cost(new) / cost(old)), new) for new, old in to_do]
+    work = [max(0.0, seconds - _core_seconds(home / run_id(new))) for seconds, new in each if seconds is not None]
+    return sum(work) / cores() if len(work) == len(to_do) else None
 
 
-def _stated(experiment: Experiment, scale: Scale, seeds: Sequence[int]) -> float | None:
-    """Seconds of one core for each run, as TIMES says it; None where the file does not."""
+def _times(seconds: float | None, more: float) -> float | None:
+    return None if seconds is None else seconds * more
+
+
+def _stated(experiment: Experiment, scale: Scale, seeds: Sequence[int]) -> Callable[[Spec], float | None]:
+    """Seconds of one core for a run, measured or as TIMES says it; None where nothing does."""
     at: Scale = "quick" if scale == "smoke" else scale  # of a smoke run most is its beginning, which does not grow
-    try:
-        seconds = experiment.minutes(at) * 60 * CORES_OF_TIMES
-    except EngramError:
-        return None
     own = [spec for spec in experiment.specs(at, seeds[:1]) if spec.seed == seeds[0]]
     smaller = sum(map(cost, experiment.specs(scale, seeds[:1]))) / sum(map(cost, experiment.specs(at, seeds[:1])))
-    return seconds / max(1, len(own)) * smaller
+    try:
+        experiment.minutes(at)
+    except EngramError:
+        return lambda spec: None
+    return lambda spec: experiment.seconds_of(spec, at, len(own)) * smaller
 
 
 def cost(spec: Spec) -> float:
@@ -132,7 +133,7 @@ def _took(home: Path, finished: Sequence[Spec]) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for spec in finished:
         if seconds := _core_seconds(home / run_id(spec)):
-            found.setdefault(_seedless(spec), []).append(seconds)
+            found.setdefault(identity(spec), []).append(seconds)
     return {identity: mean(some) for identity, some in found.items()}
 
 
@@ -153,7 +154,3 @@ def _threads(folder: Path) -> int:
         return int(json.loads((folder / "env.json").read_bytes())["sittings"][0]["threads"])
     except (OSError, LookupError, ValueError, TypeError):
         return 1
-
-
-def _seedless(spec: Spec) -> str:
-    return digest_of(spec.model_copy(update={"seed": 0}))

@@ -110,7 +110,7 @@ def _train(
     on_moment: OnMoment,
     on_stop: OnMoment,
 ) -> None:
-    snapshots = _snapshots(spec)
+    snapshots = snapshot_steps(spec)
     refuse_lost(Record(writer.folder), spec, writer.state.step)
     try:
         for moment, row in measured_steps(spec, device, path, writer.state, Record(writer.folder).snapshot):
@@ -131,7 +131,7 @@ def _train(
 
 def refuse_lost(record: Record, spec: Train, before: int) -> None:
     """Weights from before the state do not come again: what was lost is said now, not after hours."""
-    lost = [step for step in sorted(_snapshots(spec)) if step < before and step not in record.snapshot_steps]
+    lost = [step for step in sorted(snapshot_steps(spec)) if step < before and step not in record.snapshot_steps]
     if lost:
         raise corrupt(record.place, f"snapshots/{lost[0]:06d}.safetensors is missing")
 
@@ -149,7 +149,7 @@ def storing(every: int | None, on_moment: OnMoment) -> OnMoment:
     return store
 
 
-def _snapshots(spec: Train) -> set[int]:
+def snapshot_steps(spec: Train) -> set[int]:
     """Steps whose weights are kept: 0, 1, 2, 4, 8, …, the end, where stages begin, at events, and by the plan."""
     steps = {0, spec.steps, *(2**k for k in range(spec.steps.bit_length())), *(s.step for s in spec.plan.stages)}
     steps |= set(range(0, spec.steps, spec.plan.snapshot_every)) if spec.plan.snapshot_every else set()

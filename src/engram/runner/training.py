@@ -33,7 +33,7 @@ def measured_steps(
     for at in walk(spec, device, path, start, past):
         step = at.moment.step
         used = silenced(spec.model, at.w, spec.silent(step))
-        probed = probe(at.now, step, used, at.gradients, partial(_first, spec, at.w))
+        probed = probe(at.now, step, used, at.gradients, partial(first_weights, spec, at.w))
         yield at.moment, {"step": step} | spec.plan.kept(step, at.moment.metrics) | probed
 
 
@@ -41,12 +41,17 @@ def measured_steps(
 def probe(spec: Train, step: int, w: Weights, gradients: Gradients, first: Callable[[], Weights]) -> dict[str, float]:
     """The columns of the probes that are due at this step; `first` gives the initial weights."""
     due = [probe for probe in probes_of(spec) if probe.is_due(step, spec.plan.steps)]
-    plan = spec.plan
-    look = Look(spec.task, spec.model, w, spec.seed, plan.trained, plan.loss, spec.tests, gradients, first)
+    seen = look(spec, w, gradients, first)
     found: dict[str, float] = {}
     for probe in due:
-        found |= _checked(probe, probe.measure(look), found)
+        found |= _checked(probe, probe.measure(seen), found)
     return found
+
+
+def look(spec: Train, w: Weights, gradients: Gradients, first: Callable[[], Weights]) -> Look:
+    """What probes see of a training with these weights."""
+    plan = spec.plan
+    return Look(spec.task, spec.model, w, spec.seed, plan.trained, plan.loss, spec.tests, gradients, first)
 
 
 def probes_of(spec: Train) -> Iterator[Probe]:
@@ -58,7 +63,8 @@ def probes_of(spec: Train) -> Iterator[Probe]:
     yield from spec.plan.probes  # type: ignore[misc]  # Train has checked that they are probes
 
 
-def _first(spec: Train, w: Weights) -> Weights:
+def first_weights(spec: Train, w: Weights) -> Weights:
+    """The initial weights, where the present ones are."""
     device = next(iter(w.values())).device
     return {name: value.to(device) for name, value in initial_weights(spec).items()}
 

@@ -1,17 +1,15 @@
-"""What is left of a sweep, and how long it will take: a few steps of each training are timed."""
+"""What is left of a sweep, and how long it will take: a slice of each training is measured."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from engram.costs.trainings import of_training
 from engram.records import Record
-from engram.runner.execute import path_of
-from engram.runner.training import measured_steps
 from engram.specs import Spec, Train
 from engram.specs.spec import run_id
 
-STEPS = 4  # that are timed: the first with all probes, then plain ones
-BUDGET = 15.0  # seconds for all timings; what is left then is taken to be like the mean of the others
+BUDGET = 15.0  # seconds for all slices; what is left then is taken to be like the mean of the others
 
 
 def left(specs: Sequence[Spec], home: Path) -> list[Spec]:
@@ -22,31 +20,14 @@ def left(specs: Sequence[Spec], home: Path) -> list[Spec]:
 def seconds_left(groups: Sequence[Sequence[Spec]], path: str, budget: float = BUDGET) -> float | None:
     """Of one core, for groups that differ in their seed only; None where there is something else than trainings."""
     groups = [group for group in groups if group]
-    if not all(isinstance(group[0], Train) for group in groups):
+    first = [group[0] for group in groups if isinstance(group[0], Train)]
+    if len(first) < len(groups):
         return None
-    known, end = [], time.monotonic() + budget
-    for group in groups:
+    known, end = list[float](), time.monotonic() + budget
+    for spec in first:
         if known and time.monotonic() > end:
             break
-        known.append(seconds_of(group[0], path))
+        known.append(of_training(spec, path).seconds)
     mean = sum(known) / max(1, len(known))
     each = known + [mean] * (len(groups) - len(known))
     return sum(seconds * len(group) for seconds, group in zip(each, groups, strict=True))
-
-
-def seconds_of(spec: Spec, path: str = "auto") -> float:
-    """Of one whole training, from its first steps: those with probes and those without."""
-    assert isinstance(spec, Train)
-    first, *plain = _durations(spec, path)
-    step = min(plain, default=first)
-    return step * spec.steps + max(0.0, first - step) * (1 + spec.steps / spec.plan.probe_every)
-
-
-def _durations(spec: Train, path: str) -> Iterator[float]:
-    began = time.monotonic()
-    for n, _ in enumerate(measured_steps(spec, path=path_of(spec, wanted=path)), 1):
-        now = time.monotonic()
-        yield now - began
-        if n == STEPS:
-            return
-        began = now

@@ -12,7 +12,6 @@ from engram.claims.readings import late_mean
 from engram.experiments.birth import RELU, born_after_output, full_transformer
 from engram.models import Layer
 
-TIMES = "quick 3 min a seed, paper 1 h a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 10"
 CLAIMS = {"birth.full-architecture": "With everything trained, ReLU layer and layer norms, the same memories are born."}
 SEEDS = {"quick": 3}

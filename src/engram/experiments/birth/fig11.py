@@ -20,7 +20,6 @@ from engram.experiments.birth import full_transformer
 from engram.models import Layer
 from engram.records import Record
 
-TIMES = "quick 4 min a seed, paper 1.5 h a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 11"
 CLAIMS = {"birth.heads-share": "One head of layer 1 does most of the looking back; the induction is spread over heads."}
 SEEDS = {"quick": 3}

@@ -22,7 +22,6 @@ from engram.claims.readings import late_mean
 from engram.experiments.birth import RELU, SIZES, Triggers, full_transformer
 from engram.specs import Train
 
-TIMES = "quick 11 min a seed, paper 4 h a seed on 2 cores (estimated)"
 SOURCE = "Birth of a Transformer, section 3 and Fig. 2"
 CLAIMS = {
     "birth.two-layers-reach": "In context two layers reach over 99 % with fixed triggers and 95 % with random ones.",

@@ -12,7 +12,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import highest, reached, value_at
 from engram.experiments.birth import SIZES, in_context, log_ratio, recalled
 
-TIMES = "quick 2 min a seed, paper 17 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 3"
 CLAIMS = {
     "birth.output-must-come-first": "W_O2 can and must be learned before the key matrices, but does not suffice.",

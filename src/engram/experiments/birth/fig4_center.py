@@ -10,7 +10,6 @@ from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seed
 from engram.experiments.birth import three_triggers
 from engram.records import Record
 
-TIMES = "quick 50 s a seed, paper 9 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 4 (center)"
 CLAIMS = {
     "birth.diversity-generalises": "Uniform outputs lead to better generalisation to other outputs than bigram ones."

@@ -15,7 +15,6 @@ from engram.claims.readings import fallen
 from engram.experiments.birth import SIZES, all_tokens, log_ratio
 from engram.tasks import Bigram
 
-TIMES = "quick 2 min a seed, paper 22 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 4 (left)"
 FIRST, SLOWS = "birth.global-before-in-context", "birth.data-slows"
 MATCHED, FEWER = "birth.random-slows-at-equal-rarity", "birth.fewer-fixed-slows"

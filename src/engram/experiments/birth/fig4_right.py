@@ -13,7 +13,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records,
 from engram.claims.readings import mean_between
 from engram.experiments.birth import three_triggers
 
-TIMES = "quick 25 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 4 (right) and section 3"
 CLAIMS = {
     "birth.competition": "W_O2 and W_F eventually compete: both deviate from the natural estimates late in training.",

@@ -15,7 +15,7 @@ from engram.claims import Claimed, Figure, Measure, Runs
 from engram.claims.readings import one_step, reached
 from engram.experiments.birth import fig4_left, log_ratio
 
-TIMES = "the runs of birth.fig4-left: quick 2 min a seed, paper 22 min a seed on 2 cores"
+TIMES = "the runs of birth.fig4-left"
 SOURCE = "Birth of a Transformer, Fig. 5"
 CLAIMS = {
     "birth.slow-output-memory": "With few or rare triggers it is the output memory W_O2 that is learned slowly.",

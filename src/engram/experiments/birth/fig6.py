@@ -14,7 +14,7 @@ from engram.experiments.birth.fig4_center import LAWS, specs
 
 __all__ = ["CLAIMS", "SOURCE", "TIMES", "claims", "figure", "specs"]
 
-TIMES = "the runs of birth.fig4-center: quick 50 s a seed, paper 9 min a seed on 2 cores"
+TIMES = "the runs of birth.fig4-center"
 SOURCE = "Birth of a Transformer, Fig. 6"
 CLAIMS = {
     "birth.diversity-fills-memories": "Uniform outputs fit W_O2 and W_K2 better than bigram ones; W_K1 is comparable."

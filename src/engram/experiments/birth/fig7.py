@@ -11,7 +11,7 @@ from engram.experiments.birth.fig4_right import SEEDS, specs
 
 __all__ = ["CLAIMS", "SEEDS", "SOURCE", "TIMES", "WHY", "claims", "figure", "specs"]
 
-TIMES = "the runs of birth.fig4-right: quick 25 s a seed, paper 4 min a seed on 2 cores"
+TIMES = "the runs of birth.fig4-right"
 SOURCE = "Birth of a Transformer, Fig. 7"
 CLAIMS = {
     "birth.memory-diagonals": "W_K2 is weaker for rare triggers, W_K1 for late positions; W_O2 is roughly uniform."

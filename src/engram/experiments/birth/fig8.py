@@ -28,7 +28,6 @@ from engram.experiments.birth import SIZES, in_context
 from engram.records import Record
 from engram.specs import Train
 
-TIMES = "quick 40 s a seed and 1 min of tuning, paper 4 min a seed and 5 min of tuning, on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 8 (Appendix E, effect of dimension)"
 CLAIMS = {
     "birth.dimension": "W_O2 is learned faster with higher d, at d=128 in a few steps if the rate is tuned; untuned, "

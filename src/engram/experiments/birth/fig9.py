@@ -14,7 +14,6 @@ from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seed
 from engram.claims.readings import counted
 from engram.tasks import Bigram
 
-TIMES = "quick and paper, which are the same, 3 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Fig. 9 (Appendix E, effect of dimension)"
 CLAIMS = {
     "birth.one-step-recall": "One step on W_O2 recalls the tokens after a handful of batches; more batches and "

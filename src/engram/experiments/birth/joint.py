@@ -12,7 +12,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records,
 from engram.claims.readings import birth_step, late_mean, mean_difference, unborn
 from engram.experiments.birth import born_after_output, in_context, log_ratio, recalled
 
-TIMES = "quick 30 s a seed, paper 2 min a seed on 2 cores (without a C++ compiler 2 and 10 min)"
 SOURCE = "Birth of a Transformer, section 5 (training of the model of section 4.2)"
 CLAIMS = {
     "birth.learns": "The simplified two-layer transformer learns to predict in context.",

@@ -8,7 +8,6 @@ visits of token i while it is not a trigger. This floor depends on the task: it 
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 
-TIMES = "quick 10 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "the task of Birth of a Transformer, section 3; the levels are computed here"
 CLAIMS = {
     "birth.levels": "The text has unigram entropy 3.3128 and bigram entropy 2.4526 nats, and 1403 different bigrams.",

@@ -22,7 +22,7 @@ from engram.claims import Figure, Labelled, Measures, Records, Runs, Scale, Seed
 from engram.claims.prediction import could_be_ours, deviations, largest, standardised
 from engram.laws.published import COLUMNS, GAP
 
-TIMES = "quick and paper 5 min on 2 cores; there is no smaller version of a published curve"
+TIMES = "there is no smaller version of a published curve"
 SOURCE = "Birth of a Transformer, the authors' code (albietz/transformer-birth), run unchanged for 300 steps"
 CLAIMS = {"birth.official-curve": "The authors' own code, run unchanged, gives a curve that cannot be told from ours."}
 SHA256 = "dd59ffaa38ac87fa6674fc0e4d35160bf60e4439f54d79e171f4cc12f79fb5ec"  # of birth/official_joint.jsonl

@@ -12,7 +12,6 @@ from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Sc
 from engram.claims.readings import late_mean
 from engram.experiments.birth import RELU, SIZES, Triggers, full_transformer
 
-TIMES = "quick 10 min a seed, paper 8 h a seed on 2 cores (estimated)"
 SOURCE = "Birth of a Transformer, section 3 and Fig. 2"
 CLAIMS = {
     "birth.one-layer-fails": "One layer gains no more at about 55 % in context, with fixed as with random triggers.",

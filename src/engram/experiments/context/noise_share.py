@@ -13,7 +13,6 @@ from engram.experiments.birth import log_ratio
 from engram.experiments.context import SOURCE as SOURCE
 from engram.experiments.context.noisy_recall import MATRIX, gains, noise_level, with_noise
 
-TIMES = "quick 8 min a seed, paper 3 h a seed on 2 cores (estimated)"
 CLAIMS = {
     "context.alpha": "With more noise the level of the noise token follows α, the answer from context comes later, and "
     "removing the matrix gains more (α = 0.2 … 0.7).",

@@ -24,7 +24,6 @@ from engram.probes.truncation import Truncation, TruncationMap, matrices_of, per
 from engram.specs import Train
 from engram.tasks import NoisyRecall
 
-TIMES = "quick 3 min a seed, paper 40 min a seed on 2 cores (estimated)"
 CLAIMS = {
     "context.noise-first": "On clean text noise reaches p = 0.4 before the answer from context does (α = 0.5).",
     "context.bayes-level": "On clean text the trained model gives noise the probability it has in noisy text, α.",

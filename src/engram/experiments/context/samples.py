@@ -16,7 +16,6 @@ from engram.claims.fits import Curve, by_seed, exponent, slope
 from engram.experiments.context import SOURCE as SOURCE
 from engram.theory.context_samples import attention_samples, feedforward_crossing
 
-TIMES = "quick 30 s a seed, paper 10 min a seed on 2 cores (busy)"
 CLAIMS = {
     "context.feedforward-few-samples": "One step of the feed-forward matrix learns the noise from O(1) samples.",
     "context.attention-many-samples": "One step of the value matrix needs about N^0.7 samples to recall in context "

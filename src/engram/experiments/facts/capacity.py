@@ -23,7 +23,6 @@ from engram.specs import Search
 from engram.tasks.facts import FactsOfSize
 from engram.theory.capacity import FACTS_PER_PARAMETER
 
-TIMES = "quick 9 min a seed, paper 40 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 left and Figs. 7–9 (protocol of its code)"
 CLAIMS = {
     "facts.linear-in-parameters": "Facts stored grow linearly with parameters, 0.15 for each, whatever the shape.",

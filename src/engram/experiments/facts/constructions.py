@@ -13,7 +13,6 @@ import numpy as np
 
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 
-TIMES = "quick 6 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Theorems 3 and 4"
 CLAIMS = {
     "facts.attention-construction": "Attention alone recalls all facts; scores cluster at 2, 1 and 0.",

@@ -10,7 +10,6 @@ book (Fano) are set beside those used. That the ratio is below 1 is a theorem; h
 
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 
-TIMES = "quick 2 min a seed, paper 10 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on lower bounds"
 CLAIMS = {"facts.bits-per-bit": "A trained transformer stores 0.02 to 0.06 bits of facts for each bit of its weights."}
 SEEDS = {"quick": 5, "paper": 3}

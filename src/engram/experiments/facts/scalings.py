@@ -16,7 +16,6 @@ from engram.experiments.facts.capacity import PUBLISHED, D, by_parameters, facts
 from engram.specs import Search
 from engram.tasks.facts import FactsOfSize
 
-TIMES = "quick 4 min a seed, paper 15 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 left and Figs. 7–9 (protocol of its code)"
 CLAIMS = {
     "facts.subset": "To store a subset of all facts takes parameters for that subset rather than for the whole table."

@@ -22,7 +22,6 @@ from engram.specs import Train
 from engram.tasks.facts import Facts
 from engram.theory.fact_flow import escape_time, relation_rate, subject_rate
 
-TIMES = "quick and paper 25 s a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on optimisation dynamics, Theorems 5 and 6, Fig. 5 left"
 CLAIMS = {
     "facts.conserved": "w(z)² − Σ_a W(a, z)² does not change under gradient flow.",

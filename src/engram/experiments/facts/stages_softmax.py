@@ -17,7 +17,6 @@ from engram.records import Record
 from engram.specs import Train
 from engram.tasks.facts import Facts
 
-TIMES = "quick and paper 20 s a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 5 right"
 CLAIMS = {"facts.softmax-stages": "With softmax and random embeddings, too, the relation is known before the fact."}
 SEEDS = {"quick": 3, "paper": 3}

@@ -17,7 +17,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Sc
 from engram.claims.readings import counted
 from engram.learning import FreshBatch
 
-TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, Fig. 4 right (protocol of its code)"
 CLAIMS = {
     "facts.either-suffices": "Attention alone stores all facts, and so do few heads with an MLP.",

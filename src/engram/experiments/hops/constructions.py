@@ -11,7 +11,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Sc
 from engram.claims.readings import worst_by_seed
 from engram.experiments.hops import SOURCE as SOURCE
 
-TIMES = "quick 1 min a seed, paper 4 min a seed on 2 cores"
 CLAIMS = {
     "hops.pointer-doubling": "⌊log₂k⌋ + 2 planted layers answer hop_k for k up to 31; at k = 2^j one layer less fails.",
     "hops.composition": "log₂k + 1 planted layers compose k permutations in context with hidden ones, exactly.",

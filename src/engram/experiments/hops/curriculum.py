@@ -25,7 +25,6 @@ from engram.models import Layer, Transformer
 from engram.specs import Train
 from engram.tasks import Composition
 
-TIMES = "quick 2 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = f"{CURRICULUM}; talks, slides on k-hop reasoning"
 CLAIMS = {
     "hops.hardest-only-fails": "Trained on the hardest composition only, a transformer does not learn it.",

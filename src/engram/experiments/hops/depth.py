@@ -21,7 +21,6 @@ from engram.specs import Train
 from engram.tasks import Hops
 from engram.theory.hops import most_hops
 
-TIMES = "quick 4 min a seed, paper 70 min a seed on 2 cores"
 SOURCE = f"{DEPTH}, section 5 and its figures; talks, slides on k-hop reasoning"
 CLAIMS = {
     "hops.depth": "One layer more learns more hops: from 2^(L−1) hops on, L layers err more often than L + 1.",

@@ -17,7 +17,6 @@ from engram.specs import Train
 from engram.tasks import Hops
 from engram.theory.hops import one_layer_width
 
-TIMES = "quick 2 min a seed, paper 20 min a seed on 2 cores"
 SOURCE = (
     "Sanford, Hsu and Telgarsky 2024, One-layer transformers fail to solve the induction heads task; talks, slides on "
     "k-hop reasoning"

@@ -19,7 +19,7 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records,
 from engram.experiments.hops import DEPTH
 from engram.theory.hops import most_hops
 
-TIMES = "quick and paper 15 s a seed on 2 cores; there is no larger version of a published model"
+TIMES = "there is no larger version of a published model"
 SOURCE = f"{DEPTH}; models and errors that the authors published (chsanford/hop-induction-heads)"
 CLAIMS = {
     "hops.published-depth": "Without dropout the authors' models of L = 2 and 4 layers first err on more than 0.02 of "

@@ -18,7 +18,6 @@ from engram.experiments.hops import CURRICULUM
 from engram.experiments.hops.curriculum import GUESS, SOLVED, accuracy, column, powers, training
 from engram.records import Record
 
-TIMES = "quick 2 min a seed, paper 2 h a seed on 2 cores"
 SOURCE = f"{CURRICULUM}; talks, slides on k-hop reasoning"
 CLAIMS = {
     "hops.samples": "A curriculum by layers needs samples in proportion to k; the hardest data alone teach nothing.",

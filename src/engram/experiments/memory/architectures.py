@@ -14,7 +14,6 @@ from engram.claims.readings import counted
 from engram.experiments.memory import exponent, mean, means
 from engram.theory.architectures import factorised_std
 
-TIMES = "quick 3 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, section 4 and Appendix D; slides 'Maximal updates'"
 CLAIMS = {
     "memory.factorised": "A product of two matrices of one gradient step each, W = (d/2d')UV, stores like W = Σ y xᵀ.",

@@ -9,7 +9,6 @@ modern Hopfield networks. They hold at least √p c^{(d−1)/4} patterns, with c
 from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds, checks
 from engram.claims.readings import worst_by_seed
 
-TIMES = "quick 3 s a seed, paper 1 min a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 4; Ramsauer et al. 2021, Theorem 3"
 CLAIMS = {
     "memory.attention-is-retrieval": "Softmax attention is one gradient step of size α on a dense memory's energy.",

@@ -12,7 +12,6 @@ from engram.claims import Figure, Labelled, Measure, Measures, Rows, Runs, Scale
 from engram.claims.readings import worst_by_seed
 from engram.experiments.memory import exponent, worst
 
-TIMES = "quick 5 s a seed, paper 2 min a seed on 2 cores"
 SOURCE = "Understanding factual recall in transformers, section on lower bounds"
 CLAIMS = {
     "memory.bounds": "B bits leave a loss of at least log M times the mass that they cannot hold.",

@@ -13,7 +13,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Ru
 from engram.tasks.denoising import Subspace
 from engram.theory.retrieval import subspace_floor
 
-TIMES = "quick 20 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Smart, Bietti and Sengupta 2025, section 3 and its published code"
 CLAIMS = {
     "memory.denoising": "Trained attention has the published scales α and β, in a subspace and on clusters.",

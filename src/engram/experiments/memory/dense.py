@@ -14,7 +14,6 @@ import numpy as np
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
 from engram.theory.hopfield import crossing, exponential_rate
 
-TIMES = "quick 10 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Krotov and Hopfield 2016; Demircigil et al. 2017, Theorem 3"
 CLAIMS = {
     "memory.dense": "A memory with energy −Σ(ξ·x)ⁿ keeps N ∝ d^{n−1} / ln d patterns without error, n = 2, 3, 4.",

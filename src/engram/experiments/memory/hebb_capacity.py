@@ -12,7 +12,6 @@ from engram.experiments.memory import geometric_means, searches
 from engram.models.stores import Outer
 from engram.theory.capacity import hebb_capacity
 
-TIMES = "quick 10 s a seed, paper 2 min a seed on 2 cores"
 SOURCE = "talks, 'Capacity: intuition'; Understanding factual recall, Theorem 1; the constant was measured before"
 CLAIMS = {
     "memory.hebb-capacity": "A Hebbian matrix stores N ∝ d² pairs at 99 %.",

@@ -14,7 +14,6 @@ from math import log, nan
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.experiments.memory import mean, means
 
-TIMES = "quick 8 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Hopfield 1982; Amit, Gutfreund and Sompolinsky 1985; McEliece et al. 1987"
 CLAIMS = {
     "memory.hopfield": "Patterns are attractors up to N = 0.138 d, without error up to d/(2 ln d); energy never rises.",

@@ -10,7 +10,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Sca
 from engram.claims.readings import counted, worst_by_seed
 from engram.experiments.memory import mean
 
-TIMES = "quick 2 s a seed, paper 20 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Lemma 1, Lemma 2 and its example (Eq. 11 and 12)"
 CLAIMS = {
     "memory.one-step": "One step from W = 0 gives scores (η/N)(1{k = f(z)} − 1/N), and random embeddings are recalled.",

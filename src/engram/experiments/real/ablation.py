@@ -13,7 +13,7 @@ from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Sc
 from engram.experiments.real import SMOLLM2
 from engram.laws.real_heads import RANDOM, TOP, WHOLE, WRITER
 
-TIMES = "quick and paper 8 s a seed on 2 cores; there is one model of this size"
+TIMES = "there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Olsson et al. 2022 for the scores"
 CLAIMS = {
     "real.ablation": "Without its eight strongest induction heads SmolLM2-135M-Instruct keeps at most 35 % of what it "

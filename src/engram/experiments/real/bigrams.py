@@ -16,7 +16,6 @@ from engram.experiments.birth import log_ratio
 from engram.experiments.real.birth import training
 from engram.records import Record
 
-TIMES = "quick and paper 6 min a seed on 2 cores"
 SOURCE = "own; Birth of a Transformer, section 5, and Chen, Bruna and Bietti 2025, on real text"
 CLAIMS = {
     "real.bigrams-first": "On code common bigrams are learned before copying from the context.",

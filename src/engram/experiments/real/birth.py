@@ -24,7 +24,6 @@ from engram.specs import Train
 from engram.tasks.sources import Folder
 from engram.tasks.windows import Windows
 
-TIMES = "quick and paper 2 min a seed on 2 cores"
 SOURCE = "own; the order is that of Birth of a Transformer, section 5, on real text"
 CLAIMS = {
     "real.birth": "On code a previous-token head and then an induction head are born, after 1 to 6 million tokens.",

@@ -12,7 +12,6 @@ from engram.experiments.birth import log_ratio
 from engram.experiments.real.birth import BORN, THREE, best, born, training
 from engram.learning import Adam
 
-TIMES = "quick and paper 14 min a seed on 2 cores"
 SOURCE = "own; grew out of Birth of a Transformer, section 5, on real text"
 CLAIMS = {
     "real.birth-depth": "On code two layers give birth to an induction head later than three, if at all.",

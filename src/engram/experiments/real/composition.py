@@ -11,7 +11,7 @@ from typing import Any
 from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick and paper 5 s a seed on 2 cores; there is one model of this size"
+TIMES = "there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Birth of a Transformer, Eq. 7, for the composition through keys"
 CLAIMS = {
     "real.composition": "Induction in layers 18 and 19 of SmolLM2-135M-Instruct reads in its keys what L17H1 wrote: "

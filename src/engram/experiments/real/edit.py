@@ -15,7 +15,7 @@ from typing import Any
 from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick and paper 3 min a seed on 2 cores; there is one model of this size"
+TIMES = "there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Meng, Bau, Andonian and Belinkov 2022 (ROME) for the comparison"
 CLAIMS = {
     "real.edit": "One outer product of fixed size in layer 29 of SmolLM2-135M-Instruct rewrites a fact that it knows; "

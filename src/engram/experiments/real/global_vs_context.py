@@ -15,7 +15,7 @@ from jaxtyping import Float
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick and paper 1 min a seed on 2 cores; there is one model of this size"
+TIMES = "there is one model of this size"
 SOURCE = "talks, slide on LASER and “Madrid is located in” (Pythia-1B); our own study of SmolLM2-135M-Instruct"
 CLAIMS = {
     "real.global-vs-context": "In SmolLM2-135M-Instruct the feed-forward part of layer 29 prefers “ the” to "

@@ -13,7 +13,7 @@ import numpy as np
 from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick and paper 2 s a seed on 2 cores; there is one model of this size"
+TIMES = "there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Olsson et al. 2022 for the scores"
 CLAIMS = {
     "real.induction-heads": "In SmolLM2-135M-Instruct L19H7 is an induction head on any random tokens, and 6 to 16 of "

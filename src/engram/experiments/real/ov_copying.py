@@ -13,7 +13,7 @@ from typing import Any
 from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.experiments.real import SMOLLM2
 
-TIMES = "quick and paper 20 s a seed on 2 cores; there is one model of this size"
+TIMES = "there is one model of this size"
 SOURCE = "our own study of SmolLM2-135M-Instruct; Birth of a Transformer, Eq. 7, for the memory W_O2"
 CLAIMS = {
     "real.ov-copying": "The five strongest induction heads of SmolLM2-135M-Instruct copy at most 2 % of raw embeddings "

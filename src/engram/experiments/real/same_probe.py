@@ -11,7 +11,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import worst_by_seed
 from engram.laws.same_probe import FEED_FORWARD
 
-TIMES = "quick 2 s a seed, paper 10 s a seed on 2 cores (estimated)"
 SOURCE = "This project: the reader of GPT-2 folders and the export of runs"
 CLAIMS = {
     "real.same-probe": "Probes find the same in a model of ours and in its copy that is read as models of others are."

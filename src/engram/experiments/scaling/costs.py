@@ -13,7 +13,6 @@ from math import log2, nan
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Records, Runs, Scale, Seeds, checks
 from engram.laws.zipf_online import MOST
 
-TIMES = "quick 1 s a seed, paper 40 s a seed (estimated) on 2 cores"
 SOURCE = "talks, 'exponential memories'; the sentence on frequencies is our own"
 CLAIMS = {
     "scaling.exponential-costs": "Exponential memories compute more, suffer more from noise, are harder to learn.",

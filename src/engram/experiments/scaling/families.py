@@ -12,7 +12,6 @@ from engram.claims.fits import exponent, slope
 from engram.specs import Check
 from engram.theory.zipf import width_exponent
 
-TIMES = "quick 20 s a seed, paper 2 min a seed (estimated) on 2 cores"
 SOURCE = "Cabannes, Dohmatob and Bietti 2024; the constant of the lower bound is derived here"
 CLAIMS = {
     "scaling.rho": "q = p^ρ falls like d^{−(α−1)/(2ρα)}, truncated like d^{−(α−1)/(2ρα+1)} (α = 2).",

@@ -10,7 +10,6 @@ small steps on the population (N = 10, p(z) ∝ 1/z²) the error rises while the
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.claims.readings import counted, means
 
-TIMES = "quick 1 s a seed, paper 1 min a seed (estimated) on 2 cores"
 SOURCE = "Cabannes, Simsek and Bietti 2024, section on limited capacity, and its published code (exp_forgetting_2d)"
 CLAIMS = {
     "scaling.over-optimisation": "In a plane the least cross-entropy errs more than need be; it falls as errors rise.",

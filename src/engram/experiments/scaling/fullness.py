@@ -14,7 +14,6 @@ from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seed
 from engram.records.files import Row
 from engram.theory.memory_costs import SHARES
 
-TIMES = "quick 3 s a seed, paper 8 s a seed (estimated) on 2 cores"
 SOURCE = "talks, 'exponential memories'; to compare at equal fullness is our own"
 CLAIMS = {
     "scaling.noise-when-full": "Filled to the same share of what they hold, exponential memories lose more to noise.",

@@ -21,7 +21,6 @@ from engram.laws.online_grid import CELLS, WAYS, Cell, Cells, Way
 from engram.records.files import Row
 from engram.specs import Check
 
-TIMES = "quick 10 s a seed, paper 3 min a seed on 2 cores"
 SOURCE = "Cabannes, Dohmatob and Bietti 2024, section 5, and its published grid (VivienCabannes/memory-theory)"
 CLAIMS = {
     "scaling.grid": "The published errors of the grid are those of our trainings.",

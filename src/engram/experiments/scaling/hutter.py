@@ -10,7 +10,6 @@ from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Sc
 from engram.claims.fits import Curve, exponent, slope
 from engram.theory.zipf import hutter_exponent
 
-TIMES = "quick 1 s a seed, paper 20 s a seed (estimated) on 2 cores"
 SOURCE = "Cabannes, Dohmatob and Bietti 2024 (after Hutter 2021)"
 CLAIMS = {"scaling.hutter": "An infinite memory errs like n^{−(α−1)/α} from n = 100 to 10,000 samples (N = 10⁶)."}
 ALPHAS = (1.5, 2.0, 3.0)

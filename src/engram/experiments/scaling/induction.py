@@ -14,7 +14,6 @@ from engram.models import Simplified
 from engram.specs import Train
 from engram.tasks import Bigram
 
-TIMES = "quick 2 s a seed, paper 4 min a seed (estimated) on 2 cores"
 SOURCE = "Cabannes, Simsek and Bietti 2024, published code (exp_ihead), whose logs are not published"
 CLAIMS = {
     "scaling.induction-large-steps": "W_O2 alone is learned within 50 steps of 20 to 200, with steps of 200 soonest.",

@@ -12,7 +12,6 @@ from itertools import pairwise, product
 from engram.claims import Figure, Labelled, Measure, Measures, Runs, Scale, Seeds, checks
 from engram.claims.readings import means
 
-TIMES = "quick 4 s a seed, paper 40 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Eq. 7 and 8"
 CLAIMS = {
     "theory.construction": "The weights of Eq. 7 solve the task at d = 512, and up to there the wider the better.",

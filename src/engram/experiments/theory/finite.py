@@ -26,7 +26,6 @@ from engram.specs import Search
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width
 
-TIMES = "quick 1 min a seed, paper 15 min a seed on 2 cores"
 SOURCE = "talks, 'Finite width and finite samples' (Vural et al.)"
 CLAIMS = {
     "theory.finite-slope": "The critical width grows like N for T = N/8, and like √N for a fixed T.",

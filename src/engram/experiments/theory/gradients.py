@@ -11,7 +11,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import worst_by_seed
 from engram.theory.backward import MATRICES
 
-TIMES = "quick 1 s a seed, paper 3 s a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Lemmas 4 and 5 (Appendix B.2)"
 CLAIMS = {
     "theory.lemma4": "At W_K2 = 0 the gradient is Σ_k E[(p̂_k − 1{y=k}) (1/T) Σ_t u_kᵀΦ2x_t (x_t − x̄) x_Tᵀ] (Lemma 4).",

@@ -16,7 +16,6 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Runs, Scale, Seeds
 from engram.claims.readings import least_share
 from engram.laws.orders import MEMORIES, ORDERS
 
-TIMES = "quick 30 s a seed, paper 4 min a seed on 2 cores"
 SOURCE = "Birth of a Transformer, Theorem 3 and section 5"
 CLAIMS = {
     "theory.order-matters": "From zero a step that comes too soon writes nothing, from random values chance.",

@@ -1,0 +1,1 @@
+"""What experiments cost: core-seconds, FLOP and bytes of every Spec, measured on slices of it."""

@@ -182,7 +182,8 @@ BAD = [
     (["runs", "resume", "nothing"], "engram runs ls"),
     (["report"], "name at least one run"),
     (["runs", "ls", "--jsn"], "did you mean --json?"),
-    (["brith"], "Unknown command"),
+    (["brith"], "no command 'brith'; did you mean birth? `engram --help` lists them"),
+    (["runs", "lst"], "no command 'lst'; did you mean ls? `engram runs --help` lists them"),
 ]
 
 

@@ -1,13 +1,15 @@
 """A word that is missing is called by its place and not as an option, with an example that works."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cyclopts import App, CycloptsError
 
 from engram.claims.seeds import read_seeds, seeds_in_words
 from engram.cli.main import app
-from engram.cli.usage import EXAMPLES
+from engram.cli.usage import EXAMPLES, commands_of, in_words
 from engram.errors import EngramError
 
 Said = Callable[..., tuple[int, str, str]]
@@ -19,6 +21,7 @@ MISSING = {
     "runs diff": "engram runs diff needs A B: a run",
     "runs diff last": "engram runs diff needs B: a run",
     "fact see last": "engram fact see needs SUBJECT RELATION: the subject of the fact",
+    "predict zipf": "engram predict zipf needs ALPHA: the exponent, above 0",
     "probe": "engram probe needs MODEL: a Hugging Face folder",
     "truncate": "engram truncate needs RUN: a run",
 }
@@ -31,6 +34,37 @@ def test_what_is_missing_is_named(words: str, says: str, home: Path, said: Said)
     assert err.startswith(f"engram: {says}")
     assert "; for example: engram " in err
     assert "--name" not in err
+
+
+IDLE = {"birth", "bench", "lab", "verify", "queue run", "queue pack", "register", "runs manifest"}  # they do much
+
+
+@pytest.mark.parametrize("command", sorted(set(commands_of(app)) - IDLE))
+def test_a_command_alone_answers_or_says_in_one_line_why_not(command: str, home: Path, said: Said) -> None:
+    code, out, err = said(*command.split())
+    assert "Traceback" not in out + err
+    assert "unexpected" not in err
+    assert code == 0 or (code in (1, 2) and err.startswith("engram: ") and err.count("\n") == 1)
+    code, out, err = said(*command.split(), "--json")
+    assert "Traceback" not in out + err
+    assert code == 0 or (json.loads(out)["error"]["message"] in err and err.count("\n") == 1)
+
+
+def test_an_option_that_must_be_given_is_named_as_one() -> None:
+    def wants(*, alpha: float) -> None:
+        """It needs an option.
+
+        Parameters
+        ----------
+        alpha
+            The exponent.
+        """
+
+    own = App(exit_on_error=False, print_error=False)
+    own.command(wants)
+    with pytest.raises(CycloptsError) as found:
+        own(["wants"])
+    assert in_words(found.value, own).startswith("engram wants needs --alpha: the exponent; for example: ")
 
 
 def test_what_is_left_over_is_named(home: Path, said: Said) -> None:

@@ -21,12 +21,16 @@ def mistakes_by_line() -> Iterator[None]:
         with catch_warnings(record=True) as guessed:
             simplefilter("always")
             yield
-        say(*(str(guess.message) for guess in guessed))
+        say(*(line for guess in guessed for line in str(guess.message).split("\n")))
     except BadTable as bad:
-        say(*told(bad.mistakes))
+        say(*filter(None, [bad.guess]), *told(bad.mistakes))
         n = len(bad.mistakes)
         many, them = ("mistakes", "them") if n > 1 else ("mistake", "it")
-        raise EngramError(f"{bad.path}: {n} {many}, told above; mend {them} and run the same command again") from None
+        lines = any(why.startswith("line ") for why in bad.mistakes)
+        skip = ", or leave these lines out with --skip-bad" if lines else ""
+        raise EngramError(
+            f"{bad.path}: {n} {many}, listed above; fix {them} and run the same command again{skip}"
+        ) from None
 
 
 fact = App(name="fact", help="Your own facts: learn them from a CSV file, see one being learned, rewrite one.")
@@ -41,6 +45,7 @@ def learn(
     width: WholeNumber | None = None,
     heads: WholeNumber | None = None,
     units: WholeNumber | None = None,
+    skip_bad: bool = False,
     json: bool = False,
 ) -> None:
     """Train a one-layer transformer on the facts of a table with the columns subject, relation, answer.
@@ -61,12 +66,14 @@ def learn(
         Heads of attention, which share the width.
     units
         Units of the MLP; as many as the width unless said, 0 for none.
+    skip_bad
+        Leave out lines that have mistakes, and say which they are.
     """
     from engram.asking import ON_CPU, train_on
     from engram.facts.learn import foretold, shape_of, spec_of_file
 
     with mistakes_by_line():
-        spec = spec_of_file(file, steps, seed, width=width, heads=heads, units=units)
+        spec = spec_of_file(file, steps, seed, width=width, heads=heads, units=units, skip_bad=skip_bad)
     own = any(part is not None for part in (width, heads, units))
     say(*foretold(spec, own))
     watch = watched(f"facts of {file.name}", ON_CPU)

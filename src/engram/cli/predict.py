@@ -78,8 +78,8 @@ def facts(
 
 @predict.command
 def zipf(
-    *,
     alpha: float,
+    *,
     samples: WholeNumber | None = None,
     width: WholeNumber | None = None,
     error: float | None = None,

@@ -65,7 +65,7 @@ def learn(
     heads
         Heads of attention, which share the width.
     units
-        Units of the MLP; as many as the width unless said, 0 for none.
+        Units of the MLP; by default as many as the width; 0 for none.
     skip_bad
         Leave out lines that have mistakes, and say which they are.
     """
@@ -153,23 +153,23 @@ def edit(
     model
         A language model: a Hugging Face folder, a .gguf file, or smollm2.
     layer
-        The layer whose feed-forward matrix is changed; the last but one unless said (an early one for rome).
+        The layer whose feed-forward matrix is changed; by default the last but one (for rome an early one).
     size
         How far the stream is moved at the last token, as a share of its length; least: the smallest that suffices.
     how
         write: towards the new answer at the last token; rome: a value optimised at the subject, for comparison.
     was
-        The answer that is replaced; the one that the model gives unless said.
+        The answer that is replaced; by default the one that the model gives.
     subject
         For rome: what the prompt is about, as it stands there.
     others
         A table with the columns kind (paraphrase, neighbour, subject) and prompt: does the edit move these?
     text
-        A text in UTF-8 for the second moment of keys and the loss; prose that is installed with Engram unless said.
+        A text in UTF-8 for the second moment of keys and the loss; by default prose that comes with Engram.
     apply
         Files of edits that are applied first, in this order.
     output
-        The file of the edit; edit-….safetensors unless said.
+        The file of the edit; by default edit-….safetensors.
     yes
         Download a known model that is not here.
     """

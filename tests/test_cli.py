@@ -169,7 +169,7 @@ BAD = [
     ([*SMOKE, "--set", 'plan.trained=["W_O2", "W_O2"]'], "named twice"),
     (["report", "nothing", "-o", "."], "no run 'nothing'"),
     (["run", "birth.joint", "--device", "tpu"], "allowed: auto, cuda, mps, cpu"),
-    (["run", "birth.joint", "--engine", "moon"], "engine local"),
+    (["run", "birth.joint", "--engine", "moon"], "allowed: local"),
     ([*SMOKE, "--set", "task.K"], "FIELD=VALUE"),
     ([*SMOKE, "--set", "task.kk=3"], "did you mean K?"),
     ([*SMOKE, "--set", "model.d=0"], "model.d"),
@@ -182,7 +182,8 @@ BAD = [
     (["runs", "resume", "nothing"], "engram runs ls"),
     (["report"], "name at least one run"),
     (["runs", "ls", "--jsn"], "did you mean --json?"),
-    (["brith"], "Unknown command"),
+    (["brith"], "no command 'brith'; did you mean birth? `engram --help` lists them"),
+    (["runs", "lst"], "no command 'lst'; did you mean ls? `engram runs --help` lists them"),
 ]
 
 

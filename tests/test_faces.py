@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from engram.claims.readings import birth
+from engram.cli.run_table import fitted
 from engram.errors import EngramError
 from engram.records import Record, about
 from engram.records.about import About, Purpose
@@ -184,7 +185,7 @@ def test_a_list_of_runs_fits_its_terminal(width: int, home: Path, said: Said, mo
     assert code == 0
     assert [line.split()[0] for line in lines] == ["11110", "11112", "3333"]
     assert max(map(len, (head, *lines))) <= width
-    assert head.split()[:3] == ["run", "made", "for"]
+    assert {"run", "seed", "state"} <= set(head.split())  # they tell runs apart
     assert left_out.startswith("not shown for want of space: took") == (width < 140)
     monkeypatch.delenv("COLUMNS")
     assert "took" in said("runs", "ls")[1].splitlines()[0]  # a file has room for everything
@@ -193,7 +194,7 @@ def test_a_list_of_runs_fits_its_terminal(width: int, home: Path, said: Said, mo
 def test_a_list_without_runs_says_so(home: Path, said: Said, monkeypatch: Any) -> None:
     assert "no runs in" in said("runs", "ls")[1]
     monkeypatch.setattr("engram.records.faces.faces", lambda home: FACES)
-    assert said("runs", "ls", "--where", "K=7")[1] == "none of 3 runs fits\n"
+    assert said("runs", "ls", "--where", "K=7")[1] == "none of 3 runs matches\n"
 
 
 def test_a_short_name_leads_to_its_run_only() -> None:
@@ -208,3 +209,28 @@ def test_faces_are_read_again_only_where_something_changed(tiny: Tiny, home: Pat
     shutil.rmtree(folders[1])
     monkeypatch.setattr("engram.records.faces._made", None)
     assert faces(home) == [face for face in before if face.run == folders[0].name]
+
+
+def test_what_was_set_is_told_to_the_last() -> None:
+    """At 80 columns the runs of a sweep must still differ: by what was set."""
+    made = {"made for": "birth.joint, quick · joint", "final": "accuracy 0.99, loss 0.12", "began": "11-18 20:00"}
+    rows = [
+        {"run": f"ab{i}", "settings": f"lr=0.{i}, d=16", "state": "finished", "took": "12 s"} | made for i in (1, 2)
+    ]
+    shown, left_out = fitted(rows, 40)
+    assert [row["settings"] for row in shown] == ["lr=0.1, d=16", "lr=0.2, d=16"]
+    assert "made for" in left_out
+    assert len({tuple(row.values()) for row in shown}) == 2
+
+
+@pytest.mark.parametrize(
+    ("final", "told"),
+    [
+        ({"loss": 1.0, "accuracy.hop1": 0.5, "accuracy.hop2": 0.2}, {"accuracy.hop1": 0.5, "loss": 1.0}),
+        ({"loss": 1.0, "all.accuracy": 0.5, "accuracy.x": 0.2}, {"all.accuracy": 0.5, "loss": 1.0}),
+        ({"loss": 1.0, "test.all.accuracy.hop1": 0.5}, {"test.all.accuracy.hop1": 0.5, "loss": 1.0}),
+        ({"error": 1.0, "a": 2.0, "b": 3.0}, {"error": 1.0, "a": 2.0}),
+    ],
+)
+def test_an_accuracy_is_told_of_any_group(final: dict[str, float], told: dict[str, float]) -> None:
+    assert Face("a", "finished", final=final).headline == told

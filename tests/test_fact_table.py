@@ -81,6 +81,37 @@ def test_the_command_tells_what_it_guessed(tmp_path: Path, said: Callable[..., t
     assert err.startswith("its columns (a, b, c) are read as subject, relation, answer\nline 5 (Peru, capital): three")
 
 
+def test_a_guess_is_no_mistake(tmp_path: Path, said: Callable[..., tuple[int, str, str]]) -> None:
+    _, _, err = said("fact", "learn", str(table(tmp_path, f"a,b,c\n{BODY}Peru,capital\n")))
+    assert "facts.csv: 1 mistake, listed above; fix it and run" in err
+
+
+WIDE = "country,capital,currency\nFrance,Paris,Euro\nSpain,Madrid,Euro\nPeru,Lima,Sol\n"
+
+
+@pytest.mark.parametrize("head", ["country,capital,currency", "subject,capital,currency"])
+def test_a_column_for_each_relation_is_not_read_as_facts(head: str, tmp_path: Path) -> None:
+    """Of so many relations as lines nothing can be learned: they are answers."""
+    (why,) = mistakes(tmp_path, WIDE.replace("country,capital,currency", head))
+    assert f"write a line for each fact instead: {head.split(',')[0]}, capital, its value" in why
+
+
+BAD_LINES = f"subject,relation,answer\n{BODY}Peru,,Lima\nJapan,capital,Kyoto\nSpain,capital\n"
+
+
+def test_lines_with_mistakes_are_left_out_where_this_is_wanted(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r"line 6 .*contradicts line 3(.|\n)*: 3 lines left out, as listed above"):
+        assert OwnFacts.read(table(tmp_path, BAD_LINES), skip_bad=True).facts == ROWS
+    with pytest.raises(BadTable, match="nothing below"):
+        OwnFacts.read(table(tmp_path, "subject,relation,answer\n"), skip_bad=True)
+
+
+def test_the_command_says_which_lines_it_left_out(tmp_path: Path, said: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = said("fact", "learn", str(table(tmp_path, BAD_LINES)), "--skip-bad", "--steps", "1")
+    assert code == 0
+    assert "facts.csv: 3 lines left out, as listed above\n" in err
+
+
 def test_all_mistakes_are_told_at_once_by_line(tmp_path: Path) -> None:
     text = """Subject,Relation,Answer
 France,capital,Paris
@@ -167,7 +198,8 @@ def test_the_command_tells_each_mistake_on_a_line_of_its_own(
     assert (code, out, len(lines)) == (2, "", MOST_TOLD + 1)
     assert lines[0] == "line 2 (s0, r): three values are needed: subject, relation, answer"
     assert lines[-1] == "… and 5 more"
-    assert last == f"engram: {path}: 25 mistakes, told above; mend them and run the same command again"
+    again = "fix them and run the same command again, or leave these lines out with --skip-bad"
+    assert last == f"engram: {path}: 25 mistakes, listed above; {again}"
 
 
 def test_a_run_on_a_table_says_what_it_was_made_for(

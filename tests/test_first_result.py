@@ -40,18 +40,22 @@ def claim(*measures: dict[str, Any], seeds: int = 1, scale: str = "quick", **mor
 def test_one_seed_is_told_with_the_verdict_over_all() -> None:
     one = claim(measure(0.95))
     assert is_preliminary(one, 5)
-    assert sentence(one, 5, LEDGER) == "one seed: inside the predicted range; over 10 seeds the ledger agrees"
+    assert sentence(one, 5, LEDGER) == (
+        "this seed: inside the predicted range; over 10 seeds: the claim holds (ledger: agrees)"
+    )
     missed = sentence(claim(measure(0.95), measure(0.5)), 5, {})
-    assert missed == "one seed: outside the predicted range; the ledger has no verdict yet"
+    assert missed == "this seed: outside the predicted range; the ledger has no verdict yet"
 
 
 def test_some_seeds_smoke_and_settings() -> None:
-    assert sentence(claim(measure(0.95, 3), seeds=3), 5, LEDGER).startswith("3 seeds of the 5 that a verdict needs: ")
+    assert sentence(claim(measure(0.95, 3), seeds=3), 5, LEDGER).startswith(
+        "these 3 seeds, of the 5 that a verdict needs: "
+    )
     smoke = claim(measure(0.1), scale="smoke", verdict="disagrees")
     assert is_preliminary(smoke, 1)
     assert sentence(smoke, 1, LEDGER) == (
-        "one seed at smoke scale, which is too small to decide: outside the predicted range; "
-        "over 10 seeds at quick scale the ledger agrees"
+        "this seed at smoke scale, which is too small to decide: outside the predicted range; "
+        "over 10 seeds at quick scale: the claim holds (ledger: agrees)"
     )
     assert "no verdict of the ledger applies" in sentence(claim(measure(0.95), settings={"task.K": 3}), 5, LEDGER)
 
@@ -94,14 +98,14 @@ def test_run_never_says_inconclusive_of_one_seed(home: Path, said: Said) -> None
     code, out, err = said("run", "memory.margin", "--scale", "smoke")
     assert code == 0, err
     assert "inconclusive" not in out
-    assert "one seed at smoke scale" in out
+    assert "this seed at smoke scale" in out
 
 
 def test_lines_are_printed(home: Path) -> None:
     console = Console(record=True, width=100)
     print_first(console, [claim(measure(0.95), measure(None))], 5, LEDGER)
     printed = console.export_text()
-    assert "a.b  one seed: not measured in full, or outside the predicted range; over 10 seeds" in printed
+    assert "a.b  this seed: not measured in full, or outside the predicted range; over 10 seeds:" in printed
     assert "0.95  predicted: > 0.9  inside" in printed
 
 

@@ -18,8 +18,10 @@ from engram.cli.main import main
 from engram.errors import EngramError
 from engram.lab.run_reader import RunReader
 from engram.records import Record, files
+from engram.records.about import change, with_tags
 from engram.records.bundle import bundle
-from engram.records.index import overview
+from engram.records.index import lines, overview
+from engram.records.places import find_place
 from engram.records.shelf import all_records
 from engram.runner.execute import execute
 from engram.specs import Train
@@ -150,15 +152,28 @@ def test_only_runs_of_the_home_are_removed(tiny: Tiny, home: Path, capsys: pytes
 
 def test_several_runs_and_the_last_are_removed_at_once(tiny: Tiny, home: Path) -> None:
     records = [execute(tiny(seed), home) for seed in range(4)]
-    for i, record in enumerate(records):
-        os.utime(record.folder, (i, i))
     (records[0].folder / "spec.json").write_text("{")  # a damaged run must go, too
+    for i, record in enumerate(records):
+        for file in record.folder.iterdir():
+            os.utime(file, (i, i))
     bundle(records[1:2], home / "kept.zip")
     assert rm(records[0].id, "last", "--yes") == 0
     assert sorted(path.name for path in home.iterdir() if path.is_dir()) == sorted(r.id for r in records[1:3])
     assert rm("bigram-simplified", "--yes") == 2, "several have it"
     assert rm(records[1].id, "nonsense", "--yes") == 2
     assert records[1].folder.exists(), "all or none"
+
+
+def test_a_tag_or_a_note_makes_no_run_the_last(tiny: Tiny, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`last` is the run that was computed last, also where another folder has changed since."""
+    records = [execute(tiny(seed), home) for seed in range(2)]
+    for i, record in enumerate(records):
+        for file in record.folder.iterdir():
+            os.utime(file, (i, i))
+    change(records[0].folder, lambda about: with_tags(about, ("good",)))
+    os.utime(records[0].folder)
+    assert find_place("last", home).name == records[1].id
+    assert [line.id for line in lines(home)] == [record.id for record in records]
 
 
 @pytest.mark.parametrize(("said", "gone"), [("y\n", True), ("\n", False), ("no\n", False)])

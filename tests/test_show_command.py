@@ -95,8 +95,9 @@ def test_unknown_names_have_a_hint(home: Path, said: Said) -> None:
 def test_a_group_lists_its_experiments(home: Path, said: Said) -> None:
     code, out, err = said("run", "theory")
     assert code == 2
-    assert "run: theory is a group of experiments; name one: engram run theory." in err
-    assert [line for line in out.splitlines() if line in names()] == [n for n in names() if n.startswith("theory.")]
+    assert (out, err.count("\n")) == ("", 1)
+    assert "run: theory is a group of experiments; name one, as in engram run theory." in err
+    assert err.rstrip().endswith(": " + ", ".join(n for n in names() if n.startswith("theory.")))
     assert all_records(home) == []
 
 
@@ -145,7 +146,7 @@ def test_what_takes_long_is_asked_first(home: Path, said: Said) -> None:
     code, out, err = said("run", "birth.joint", "--seeds", "0-9999")
     assert (code, out) == (2, "")
     assert "run: 10000 runs, about " in err
-    assert "say --yes to go on" in err
+    assert "Not interactive: add --yes" in err
     assert all_records(home) == []
     assert Ahead(0, 0, 1, LONG + 1).is_long
     assert not Ahead(0, 0, 1, LONG - 1).is_long
@@ -158,7 +159,7 @@ def test_yes_begins_what_takes_long(home: Path, said: Said, monkeypatch: pytest.
 
     monkeypatch.setattr(Experiment, "minutes", minutes)
     code, out, err = said("run", "memory.margin", "--scale", "smoke")
-    assert (code, "say --yes" in err) == (2, True)
+    assert (code, "add --yes" in err) == (2, True)
     code, out, err = said("run", "memory.margin", "--scale", "smoke", "--yes")
     assert (code, "record  " in out) == (0, True), err
 
@@ -178,7 +179,7 @@ def test_a_scale_of_which_some_registered_seeds_are_there_is_drawn_and_not_decid
     """Committed: one of three seeds at the published sizes."""
     code, out, _ = said("show", "hops.depth", "--scale", "paper")
     words = " ".join(out.split())
-    assert (code, "hops.depth one seed: " in words) == (0, True)
+    assert (code, "hops.depth this seed: " in words) == (0, True)
     assert "only 1 of 3 registered seeds have ended" in words
     assert "from 4 records at paper scale, 1 seed (10000)" in words
     assert json.loads(said("show", "hops.depth", "--json")[1])["scale"] == "quick"

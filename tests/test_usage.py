@@ -1,14 +1,18 @@
 """A word that is missing is called by its place and not as an option, with an example that works."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cyclopts import App, CycloptsError
 
 from engram.claims.seeds import read_seeds, seeds_in_words
 from engram.cli.main import app
-from engram.cli.usage import EXAMPLES
+from engram.cli.usage import EXAMPLES, commands_of, in_words
 from engram.errors import EngramError
+from engram.experiments import find
+from engram.specs.settings import full_name
 
 Said = Callable[..., tuple[int, str, str]]
 MISSING = {
@@ -19,6 +23,7 @@ MISSING = {
     "runs diff": "engram runs diff needs A B: a run",
     "runs diff last": "engram runs diff needs B: a run",
     "fact see last": "engram fact see needs SUBJECT RELATION: the subject of the fact",
+    "predict zipf": "engram predict zipf needs ALPHA: the exponent, above 0",
     "probe": "engram probe needs MODEL: a Hugging Face folder",
     "truncate": "engram truncate needs RUN: a run",
 }
@@ -31,6 +36,37 @@ def test_what_is_missing_is_named(words: str, says: str, home: Path, said: Said)
     assert err.startswith(f"engram: {says}")
     assert "; for example: engram " in err
     assert "--name" not in err
+
+
+IDLE = {"birth", "bench", "lab", "verify", "queue run", "queue pack", "register", "runs manifest"}  # they do much
+
+
+@pytest.mark.parametrize("command", sorted(set(commands_of(app)) - IDLE))
+def test_a_command_alone_answers_or_says_in_one_line_why_not(command: str, home: Path, said: Said) -> None:
+    code, out, err = said(*command.split())
+    assert "Traceback" not in out + err
+    assert "unexpected" not in err
+    assert code == 0 or (code in (1, 2) and err.startswith("engram: ") and err.count("\n") == 1)
+    code, out, err = said(*command.split(), "--json")
+    assert "Traceback" not in out + err
+    assert code == 0 or (json.loads(out)["error"]["message"] in err and err.count("\n") == 1)
+
+
+def test_an_option_that_must_be_given_is_named_as_one() -> None:
+    def wants(*, alpha: float) -> None:
+        """It needs an option.
+
+        Parameters
+        ----------
+        alpha
+            The exponent.
+        """
+
+    own = App(exit_on_error=False, print_error=False)
+    own.command(wants)
+    with pytest.raises(CycloptsError) as found:
+        own(["wants"])
+    assert in_words(found.value, own).startswith("engram wants needs --alpha: the exponent; for example: ")
 
 
 def test_what_is_left_over_is_named(home: Path, said: Said) -> None:
@@ -93,3 +129,29 @@ def test_a_memory_that_is_not_born_is_told(home: Path, said: Said) -> None:
     assert code == 0
     assert "  ○ W_K1 is not born by step 12 (recall 0." in out
     assert "is not born" not in said("run", "birth.joint", "--scale", "smoke", "--seeds", "2")[1]
+
+
+def test_the_last_part_of_a_field_is_enough_where_it_is_unique(home: Path, said: Said) -> None:
+    code, _, err = said("run", "birth.joint", "--scale", "smoke", "--set", "K=3")
+    assert code == 0
+    assert "--set K sets task.K\n" in err
+    assert "K=3" in said("runs", "ls")[1]
+    again = said("run", "birth.joint", "--scale", "smoke", "--set", "task.K=3")[2]
+    assert "nothing" in again or "finished" in again, "the same run"
+    assert "--set K sets task.K" in said("sweep", "birth.joint", "--scale", "smoke", "--set", "K=1,3", "--dry-run")[2]
+    assert said("run", "birth.joint", "--set", "K=3", "task.K=4")[2].endswith("set twice: K, task.K\n")
+
+
+def test_an_ambiguous_last_part_is_refused_with_the_candidates() -> None:
+    specs = find("birth.fig3").specs("smoke", [0])
+    tests = specs[0].model_copy(update={"tests": {"other": specs[0].task}})
+    with pytest.raises(EngramError, match=r"--set K: could be task\.K, tests\.other\.K; write one of them"):
+        full_name("K", [tests])
+
+
+def test_a_short_text_is_told(home: Path, said: Said) -> None:
+    Path("short.txt").write_text("hello world")
+    Path("long.txt").write_text("hello world " * 500)
+    words = ("run", "birth.joint", "--scale", "smoke", "--set", "plan.steps=2")
+    assert "short.txt has only 11 bytes" in said(*words, "task.corpus=short.txt", "task.K=1")[2]
+    assert "has only" not in said(*words, "task.corpus=long.txt", "task.K=1")[2]

@@ -23,9 +23,14 @@ from engram.specs.spec import run_id
 ON_CPU = Where(device="cpu")
 
 
-def learn_facts(path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched, **size: int | None) -> Record:
-    """Train on the facts of a CSV file; width, heads and units are those that the calculator proposes unless said."""
-    return train_on(path, spec_of_file(path, steps, seed, **size), watch, **size)
+def learn_facts(
+    path: Path, steps: int = 2000, seed: int = 0, watch: Watch = unwatched, skip_bad: bool = False, **size: int | None
+) -> Record:
+    """Train on the facts of a CSV file; width, heads and units are by default those that the calculator proposes.
+
+    skip_bad    leave out lines with mistakes, with a warning
+    """
+    return train_on(path, spec_of_file(path, steps, seed, skip_bad=skip_bad, **size), watch, **size)
 
 
 def train_on(path: Path, spec: Train, watch: Watch, **size: int | None) -> Record:

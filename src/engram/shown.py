@@ -81,7 +81,7 @@ def figure(
 
     output    a file to write it to: .pdf, .svg, .png, or .csv and .json with its numbers
     width     as wide as a column of a paper: "3.25in", "8.3cm", "234pt", or a number of inches. What was run then
-              stands in no line above the figure, but belongs into the caption
+              stands in no line above the figure, but belongs in the caption
     font      sans, or serif, which goes with Times
     scale     smoke, quick or paper; None: the scale that decides the ledger
     """

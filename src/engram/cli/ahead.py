@@ -1,14 +1,17 @@
 """What a command says before it begins: what is here, what it will compute, and how long that takes."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.cli.output import confirmed, say
+from engram.errors import EngramError
 
 if TYPE_CHECKING:
     from engram.engines.ahead import Ahead
 
 WORTH_A_HINT = 5.0  # seconds of computing
+SHORT_TEXT = 5000  # bytes, below which a text of one's own is told to be short
 
 
 def what_is_ahead(name: str, scale: str, seeds: Sequence[int], settings: dict[str, Any]) -> "Ahead":
@@ -19,6 +22,34 @@ def what_is_ahead(name: str, scale: str, seeds: Sequence[int], settings: dict[st
     from engram.records.files import home
 
     return ahead(find(name), known_scale(scale), seeds, settings, home())
+
+
+def spelt_out(name: str, scale: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings by the whole names of their fields: --set K=3 sets task.K where no other field ends so, and says it."""
+    from engram.claims.experiment import known_scale
+    from engram.experiments import find
+    from engram.specs.settings import full_name
+
+    if not settings:
+        return settings
+    specs = find(name).specs(known_scale(scale), [0])
+    full = {path: full_name(path, specs) for path in settings}
+    say(*(f"--set {path} sets {field}" for path, field in full.items() if field != path))
+    if len(set(full.values())) < len(full):
+        raise EngramError(f"--set: a field is set twice: {', '.join(full)}")
+    return {full[path]: value for path, value in settings.items()}
+
+
+def warn_of_short_texts(settings: dict[str, Any]) -> None:
+    """What is counted in a few letters is chance; a file that cannot be read is refused elsewhere."""
+    values = [value for one in settings.values() for value in (one if isinstance(one, list) else [one])]
+    for path in (Path(value) for value in values if isinstance(value, str) and value != "shakespeare"):
+        letters = path.stat().st_size if path.is_file() else SHORT_TEXT
+        if letters < SHORT_TEXT:
+            say(
+                f"{path} has only {letters:,} bytes: the statistics of so short a text are mostly chance; "
+                "give it some ten thousand letters or more"
+            )
 
 
 def heading(name: str, scale: str, found: "Ahead", settings: dict[str, Any]) -> str:

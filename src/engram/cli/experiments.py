@@ -88,10 +88,12 @@ def list_group(name: str, command: str, json: bool) -> None:
     from engram.experiments import groups, searched
 
     if name in groups():
-        if not json:
-            list_(f"{name}.")
-        cheapest = min(searched((f"{name}.",)), key=lambda one: one.minutes("quick")).name
-        raise EngramError(f"{command}: {name} is a group of experiments; name one: engram {command} {cheapest}")
+        found = searched((f"{name}.",))
+        cheapest = min(found, key=lambda one: one.minutes("quick")).name
+        those = ", ".join(one.name for one in found)
+        raise EngramError(
+            f"{command}: {name} is a group of experiments; name one, as in engram {command} {cheapest}: {those}"
+        )
 
 
 Optional = Annotated[str | None, Parameter(show_default=False)]
@@ -113,7 +115,7 @@ def show(
     name
         An experiment, one of its claims, or your own file (./file.py) after it was run.
     scale
-        smoke, quick or paper; unless it is said, the scale that decides the ledger.
+        smoke, quick or paper; by default the scale that decides the ledger.
     output
         Write the figure to this file instead: .pdf, .svg, .png, or .csv and .json with its numbers.
     width
@@ -130,13 +132,22 @@ def show(
     if json:
         answer(found.to_json())
     else:
-        _print_shown(found, scale)
+        _print_written(found) if output and found.figures else _print_shown(found, scale)
+
+
+def _print_written(found: "Shown") -> None:
+    """Whoever writes a figure to a file has seen the claims: what goes with it is its caption."""
+    from engram.show.paper import beyond_a_page
+
+    tell_figures(found.figures)
+    if found.caption:
+        tell(f"caption {found.caption}")
+    say(*filter(None, [beyond_a_page(found.height)]))
 
 
 def _print_shown(found: "Shown", scale: str | None) -> None:
     from engram.claims.seeds import seeds_in_words
     from engram.claims.verdicts import committed_verdicts
-    from engram.show.paper import beyond_a_page
     from engram.show.preliminary import print_first
     from engram.show.tables import print_reasons, print_rows
 
@@ -154,9 +165,6 @@ def _print_shown(found: "Shown", scale: str | None) -> None:
     seeds = f"{len(found.seeds)} seed{'s' * (len(found.seeds) != 1)} ({which})"
     tell("", f"from {len(found.records)} records at {found.scale} scale, {seeds}; nothing was computed")
     tell_figures(found.figures)
-    if found.caption:
-        tell(f"caption {found.caption}")
-    say(*filter(None, [beyond_a_page(found.height)]))
 
 
 def fields(name: Name, *, scale: str = "quick", json: bool = False) -> None:

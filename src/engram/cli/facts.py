@@ -21,12 +21,16 @@ def mistakes_by_line() -> Iterator[None]:
         with catch_warnings(record=True) as guessed:
             simplefilter("always")
             yield
-        say(*(str(guess.message) for guess in guessed))
+        say(*(line for guess in guessed for line in str(guess.message).split("\n")))
     except BadTable as bad:
-        say(*told(bad.mistakes))
+        say(*filter(None, [bad.guess]), *told(bad.mistakes))
         n = len(bad.mistakes)
         many, them = ("mistakes", "them") if n > 1 else ("mistake", "it")
-        raise EngramError(f"{bad.path}: {n} {many}, told above; mend {them} and run the same command again") from None
+        lines = any(why.startswith("line ") for why in bad.mistakes)
+        skip = ", or leave these lines out with --skip-bad" if lines else ""
+        raise EngramError(
+            f"{bad.path}: {n} {many}, listed above; fix {them} and run the same command again{skip}"
+        ) from None
 
 
 fact = App(name="fact", help="Your own facts: learn them from a CSV file, see one being learned, rewrite one.")
@@ -41,6 +45,7 @@ def learn(
     width: WholeNumber | None = None,
     heads: WholeNumber | None = None,
     units: WholeNumber | None = None,
+    skip_bad: bool = False,
     json: bool = False,
 ) -> None:
     """Train a one-layer transformer on the facts of a table with the columns subject, relation, answer.
@@ -60,13 +65,15 @@ def learn(
     heads
         Heads of attention, which share the width.
     units
-        Units of the MLP; as many as the width unless said, 0 for none.
+        Units of the MLP; by default as many as the width; 0 for none.
+    skip_bad
+        Leave out lines that have mistakes, and say which they are.
     """
     from engram.asking import ON_CPU, train_on
     from engram.facts.learn import foretold, shape_of, spec_of_file
 
     with mistakes_by_line():
-        spec = spec_of_file(file, steps, seed, width=width, heads=heads, units=units)
+        spec = spec_of_file(file, steps, seed, width=width, heads=heads, units=units, skip_bad=skip_bad)
     own = any(part is not None for part in (width, heads, units))
     say(*foretold(spec, own))
     watch = watched(f"facts of {file.name}", ON_CPU)
@@ -146,23 +153,23 @@ def edit(
     model
         A language model: a Hugging Face folder, a .gguf file, or smollm2.
     layer
-        The layer whose feed-forward matrix is changed; the last but one unless said (an early one for rome).
+        The layer whose feed-forward matrix is changed; by default the last but one (for rome an early one).
     size
         How far the stream is moved at the last token, as a share of its length; least: the smallest that suffices.
     how
         write: towards the new answer at the last token; rome: a value optimised at the subject, for comparison.
     was
-        The answer that is replaced; the one that the model gives unless said.
+        The answer that is replaced; by default the one that the model gives.
     subject
         For rome: what the prompt is about, as it stands there.
     others
         A table with the columns kind (paraphrase, neighbour, subject) and prompt: does the edit move these?
     text
-        A text in UTF-8 for the second moment of keys and the loss; prose that is installed with Engram unless said.
+        A text in UTF-8 for the second moment of keys and the loss; by default prose that comes with Engram.
     apply
         Files of edits that are applied first, in this order.
     output
-        The file of the edit; edit-….safetensors unless said.
+        The file of the edit; by default edit-….safetensors.
     yes
         Download a known model that is not here.
     """

@@ -93,9 +93,9 @@ def _view(heading: Callable[[Any], str], where: "Where") -> Any:
 
 
 def confirmed(question: str, command: str) -> bool:
-    """Whether a person at the terminal says yes; where nobody can be asked, --yes must say so."""
+    """Whether a person at the terminal says yes; where this is not interactive, --yes must be given."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise EngramError(f"{command}: {question} Nobody can be asked here; say --yes to go on")
+        raise EngramError(f"{command}: {question} Not interactive: add --yes")
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

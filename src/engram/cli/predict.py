@@ -32,7 +32,7 @@ def pairs(
     width
         Width d.
     units
-        Units m of an MLP; 4 d unless said.
+        Units m of an MLP; 4 d by default.
     """
     kinds = ("mlp",) if memory is None and units is not None else (memory,) if memory else MATRICES
     _answer([{"memory": kind, "pairs": number, "width": width, "units": units} for kind in kinds], json)
@@ -59,9 +59,9 @@ def facts(
     relations
         R; there are S·R facts.
     answers
-        D, for each relation; 8 unless said, as in all records.
+        D, for each relation; 8 by default, as in all records.
     width
-        Width d of the transformer; the others have the measured shape unless they are said.
+        Width d of the transformer; what is left out has the measured shape.
     heads
         Number of heads H.
     head_width
@@ -78,8 +78,8 @@ def facts(
 
 @predict.command
 def zipf(
-    *,
     alpha: float,
+    *,
     samples: WholeNumber | None = None,
     width: WholeNumber | None = None,
     error: float | None = None,

@@ -40,13 +40,13 @@ def probe(
     prompt
         A text for the attention maps and the logit lens, in the place of random tokens.
     start
-        The token that begins every sequence, as text or number; <|endoftext|> or the model's own unless said.
+        The token that begins every sequence, as text or number; by default <|endoftext|> or the model's own.
     prompts
         For laser: a table with the columns prompt, answer and, if there is one, rival.
     matrices
         For laser: those of feed-forward parts (mlp), of attention, or all.
     text
-        For laser: a text in UTF-8 whose loss is told beside; prose that is installed with Engram unless said.
+        For laser: a text in UTF-8 whose loss is told beside; by default prose that comes with Engram.
     output
         Write a page that opens offline: all heads as a grid, with their attention maps.
     yes

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from engram.cli.ahead import agreed, heading, what_is_ahead
+from engram.cli.ahead import agreed, heading, spelt_out, warn_of_short_texts, what_is_ahead
 from engram.cli.completion import Name
 from engram.cli.experiments import list_group
 from engram.cli.output import WholeNumber, answer, console, near, tell, tell_figures, watched_as
@@ -52,8 +52,10 @@ def run(
     list_group(name, "run", json)
     if snapshots == 0:
         raise EngramError("--snapshots: at least one step must lie between stored weights; got 0")
-    where, chosen, changes = computing.where(), read_seeds(seeds), parse_settings(settings)
+    where, chosen = computing.where(), read_seeds(seeds)
+    changes = spelt_out(name, scale, parse_settings(settings))
     found = what_is_ahead(name, scale, chosen, changes)
+    warn_of_short_texts(changes)
     if not agreed(found, yes):
         return
     watch = watched_as(heading(name, scale, found, changes), where)

@@ -14,7 +14,7 @@ from engram.text import printable
 WIDEST = 48  # letters of a cell
 CUTS = range(WIDEST, 27, -1)  # to which long cells are cut before a column is left out
 LONG = ("made for", "settings", "note")
-SPARED = ("took", "began", "state", "note", "tags", "settings")  # the first is missed least
+SPARED = ("took", "began", "note", "made for", "final", "tags", "state", "settings")  # the first is missed least
 GAP = "  "
 STEPS_SHOWN = 12
 
@@ -36,12 +36,15 @@ def _row(face: Face, short: str) -> dict[str, Any]:
         "began": day(face.began)[5:],
         "took": duration(face.seconds),
         "state": face.state if face.state == "finished" or not face.rows else f"{face.state}, {face.rows} rows",
-        "final": ", ".join(
-            f"{name.removeprefix('all.').partition('.')[0]} {value:.3g}" for name, value in face.headline.items()
-        ),
+        "final": ", ".join(f"{_short(name)} {value:.3g}" for name, value in face.headline.items()),
         "tags": ", ".join(face.tags),
         "note": _cut(face.note),
     }
+
+
+def _short(column: str) -> str:
+    """accuracy, of all.accuracy, accuracy.in_context and test.all.accuracy.hop2."""
+    return "accuracy" if "accuracy" in column.split(".") else column.partition(".")[0]
 
 
 def _cut(text: str, most: int = WIDEST) -> str:

@@ -44,7 +44,8 @@ def ls(
         answer({"runs": [asdict(face) | {"words": face.words} for face in shown]})
         return
     if not shown:
-        tell(f"none of {len(found)} runs fits" if found else f"no runs in {near(home())} yet; `engram birth` makes one")
+        none = f"no runs in {near(home())} yet; `engram birth` makes one"
+        tell(f"none of {len(found)} run{'s' * (len(found) != 1)} matches" if found else none)
         return
     print_runs(table(shown, [face.run for face in found]))
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from engram.cli.ahead import spelt_out, warn_of_short_texts
 from engram.cli.output import answer, console, say, tell, tell_figures, watched
 from engram.cli.where import HERE, Computing
 
@@ -53,7 +54,9 @@ def sweep(
     from engram.sweeps.sweep import plan_sweep, run_sweep
 
     where = computing.where()
-    planned = plan_sweep(name, read_axes(settings), scale, read_seeds(seeds), zipped)
+    axes = spelt_out(name, scale, read_axes(settings))
+    planned = plan_sweep(name, axes, scale, read_seeds(seeds), zipped)
+    warn_of_short_texts(axes)
     seconds = planned.seconds(where.path)
     if dry_run:
         answer(planned.to_json() | {"seconds": seconds and round(seconds, 3)}) if json else tell(
@@ -91,6 +94,14 @@ def _many(n: int, what: str) -> str:
     return f"{n} {what}{'s' * (n != 1)}"
 
 
+def _constant(rows: list[dict[str, Any]], names: Sequence[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Columns that say the same in every row, and the rows without them: a line above needs less room."""
+    if len(rows) < 2:
+        return {}, rows
+    same = {name: rows[0][name] for name in names if name in rows[0] and len({str(row[name]) for row in rows}) == 1}
+    return same, [{name: cell for name, cell in row.items() if name not in same} for row in rows]
+
+
 def _print(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> None:
     from engram.probes.columns import is_share
     from engram.show.tables import number, print_rows
@@ -110,6 +121,8 @@ def _print(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> None:
         | {"seeds": row["n"]}
         for row in rows
     ]
+    same, table = _constant(table, ["label", *fields, "seeds"])
+    tell(*([f"all with {', '.join(f'{name}={value}' for name, value in same.items())}", ""] if same else []))
     print_rows(console(), table)
     for row in rows:
         tell(*(f"failed  {why}" for why in row["failed"].values()))

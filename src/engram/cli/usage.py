@@ -8,6 +8,7 @@ from cyclopts import (
     CoercionError,
     CycloptsError,
     MissingArgumentError,
+    UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
 )
@@ -18,6 +19,7 @@ EXAMPLES = {
     "show": "birth.joint",
     "run": "birth.joint",
     "fields": "birth.joint",
+    "predict zipf": "2",
     "sweep": "birth.joint --set model.d=16,32",
     "runs diff": "last 3f2a",
     "runs import": "their-runs",
@@ -43,6 +45,8 @@ def in_words(error: CycloptsError, app: App) -> str:
         return f"{_called(error)}: must be {NUMBERS[error.target_type]}; got {error.token.value!r:.80}"
     if isinstance(error, UnknownOptionError):
         return _unknown(error)
+    if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        return _unknown_command(error, app)
     return " ".join(str(error).split()).removeprefix("Invalid value for ")
 
 
@@ -63,10 +67,21 @@ def _unknown(error: UnknownOptionError) -> str:
     return f"{command} has no option {given}; {hint.strip()}"
 
 
+def _unknown_command(error: UnknownCommandError, app: App) -> str:
+    """The nearest command; the help has all of them, a cut list would hide some."""
+    assert error.unused_tokens
+    given, group = error.unused_tokens[0], _command(error).split()
+    for word in group:
+        app = app[word]
+    listed = f"`{' '.join(['engram', *group, '--help'])}` lists them"
+    return f"no command {given!r:.80}; {did_you_mean(given, [name for name in app if name[0] != '-'])}{listed}"
+
+
 def _missing(error: CycloptsError, app: App) -> str:
     assert error.argument
     command, names, first = _command(error), _asked_for(error), error.argument.field_info.name
-    needed = " ".join(names[names.index(first.upper()) :])
+    by_place = first.upper() in names  # else an option that must be given
+    needed = " ".join(names[names.index(first.upper()) :]) if by_place else error.argument.names[0]
     example = f"engram {command} {EXAMPLES.get(command, 'last')}"
     about = f"{_about(command, first, app)}; for example: {example}{_namesake(command, app)}"
     return f"engram {command} needs {needed}: {about}"
@@ -95,12 +110,12 @@ def _asked_for(error: CycloptsError) -> list[str]:
 def _namesake(command: str, app: App) -> str:
     """Where the last word is also that of another command: engram show, engram runs show."""
     last = command.split()[-1]
-    others = [other for other in _commands(app) if other.split()[-1] == last and other != command]
+    others = [other for other in commands_of(app) if other.split()[-1] == last and other != command]
     return f" (did you mean engram {' or engram '.join(others)}?)" if others else ""
 
 
-def _commands(of: App, way: tuple[str, ...] = ()) -> Iterator[str]:
+def commands_of(of: App, way: tuple[str, ...] = ()) -> Iterator[str]:
     for name in of:
         if not name.startswith("-"):
             here = (*way, name)
-            yield from _commands(of[name], here) if of[name].default_command is None else [" ".join(here)]
+            yield from commands_of(of[name], here) if of[name].default_command is None else [" ".join(here)]

@@ -27,12 +27,14 @@ def spec_of_file(
     width: int | None = None,
     heads: int | None = None,
     units: int | None = None,
+    skip_bad: bool = False,
 ) -> Train:
     """The training on a CSV file with the columns subject, relation, answer.
 
     width, heads, units    of the model; what is left out is proposed, and has the measured shape
+    skip_bad                leave out lines with mistakes, with a warning
     """
-    task = OwnFacts.read(path, T=16)
+    task = OwnFacts.read(path, skip_bad, T=16)
     book = task.book(seed)
     own = proposed(len(book.known)) if width is None else transformer(width)
     shape = transformer(own.d, own.heads if heads is None else heads, m=own.m if units is None else units)

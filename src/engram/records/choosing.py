@@ -15,7 +15,7 @@ CONDITION = re.compile(r"([^<>=!]+)(<=|>=|!=|=|<|>)([^<>=!\s].*)", re.DOTALL)
 FORMS = "write NAME, a sign (=, !=, <, >, <= or >=) and a value, as in --where K=5 'loss<0.1' state=finished"
 MOST_NAMES = 24  # in one line
 ORDER = ("<", ">", "<=", ">=")
-OWN = ("run", "state", "rows", "title", "seed", "made_for", "label", "began", "seconds", "note")
+OWN = ("run", "state", "rows", "title", "seed", "made_for", "label", "began", "seconds", "note", "tags")
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ def _parsed(text: str) -> Any:
 
 def values(face: Face, name: str) -> list[Any]:
     """What a run has under a name: of its own, of its final values, or of the fields that end in it."""
+    if name == "tags":
+        return list(face.tags)
     if name in OWN:
         return [getattr(face, name)]
     if name in face.final:
@@ -78,7 +80,8 @@ def chosen(faces: Sequence[Face], where: Iterable[str], tags: Iterable[str]) -> 
     """The runs for which all conditions hold and which have all tags."""
     conditions, wanted = [Condition.of(text) for text in where], set(tags)
     for condition in conditions:
-        _refuse_unknown("--where", condition.name, faces)
+        if condition.name != "tags":  # that no run has one is no mistake
+            _refuse_unknown("--where", condition.name, faces)
         condition.refuse_unlike(faces)
     return [face for face in faces if wanted <= set(face.tags) and all(c.holds(face) for c in conditions)]
 

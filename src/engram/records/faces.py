@@ -17,7 +17,7 @@ from engram.records.kept import Kept
 from engram.records.remembered import Memory
 
 LEVELS = (0.5, 0.9)  # of recall, above which a memory is born
-HEADLINES = ("accuracy.in_context", "all.accuracy", "accuracy", "loss", "n")  # the first that there is, and the loss
+HEADLINES = ("accuracy.in_context", "all.accuracy", "accuracy", "loss", "n")  # one accuracy, and the loss
 MOST_SETTINGS = 6  # in one line
 SHORTEST = 4  # letters of a short name
 Births = dict[str, dict[float, int | None]]  # by memory and level
@@ -64,9 +64,13 @@ class Face:
 
     @property
     def headline(self) -> dict[str, float]:
-        """One or two final values that say most."""
-        known = {name: self.final[name] for name in HEADLINES if name in self.final} or self.final
-        return dict(list(known.items())[:2])
+        """One or two final values that say most: the first accuracy that there is, and the loss."""
+        of_a_group = [name for name in self.final if name.startswith("accuracy.")]
+        of_tests = [name for name in self.final if "accuracy" in name.split(".")]
+        named = dict.fromkeys([*HEADLINES[:3], *of_a_group, *of_tests])
+        accuracy = next((name for name in named if name in self.final), None)
+        known = [accuracy, *HEADLINES[3:]] if accuracy else HEADLINES
+        return {name: self.final[name] for name in known if name in self.final} or dict(list(self.final.items())[:2])
 
 
 def faces(home: Path) -> list[Face]:

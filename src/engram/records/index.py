@@ -18,7 +18,7 @@ from engram.errors import EngramError
 from engram.records import files, stored_spec
 from engram.records.files import Place, corrupt
 from engram.records.kept import Kept
-from engram.records.places import at, opened
+from engram.records.places import at, made_at, opened
 from engram.records.remembered import Memory
 
 NAME = re.compile(r"(?P<title>.*)-s(?P<seed>\d+)-[0-9a-f]{10}")
@@ -78,7 +78,7 @@ def overview(home: Path) -> list[dict[str, Any]]:
 
 
 def _entries(home: Path) -> dict[str, tuple[float, Stamps]]:
-    """Bundles and run folders by name: when they were changed, and how they look."""
+    """Bundles and run folders by name: when they were made, and how they look."""
     found = {}
     for entry in os.scandir(home) if home.is_dir() else ():
         with suppress(OSError):
@@ -87,7 +87,7 @@ def _entries(home: Path) -> dict[str, tuple[float, Stamps]]:
             if entry.is_dir():
                 stamps = [_stamp(f"{entry.path}/{name}") for name in WATCHED]
                 there = stamps[0] or os.path.exists(f"{entry.path}/lock")  # killed at the very beginning: the lock only
-                found |= {entry.name: (entry.stat().st_mtime, stamps)} if there else {}
+                found |= {entry.name: (made_at(Path(entry.path)), stamps)} if there else {}
             elif entry.name.endswith(".zip"):
                 stamps = [_stamp(entry.path), _stamp(os.path.realpath(entry.path))]  # it may be a link
                 found[entry.name] = entry.stat().st_mtime, stamps

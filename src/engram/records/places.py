@@ -3,6 +3,7 @@
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from engram.plain import open_plain
 from engram.records.files import COMMITTED, Place
 
 MOST_ENTRIES, MOST_UNPACKED = 100_000, 8 << 30  # files in a bundle, and bytes of all of them together
+MADE = ("spec.json", "rows.jsonl", "rows.jsonl.gz", "digest.json")  # what computing a run writes
 MARKS = ("spec.json", "lock")  # a run that was killed at its very beginning has the lock only
 
 
@@ -32,10 +34,19 @@ def places(home: Path) -> list[Place | Unreadable]:
 def _at(path: Path) -> Iterator[tuple[float, str, Place | Unreadable]]:
     """With time and name, by which they are sorted."""
     try:
-        changed = path.stat().st_mtime
-        yield from ((changed, place.name, place) for place in at(path))
+        made = made_at(path)
+        yield from ((made, place.name, place) for place in at(path))
     except (EngramError, OSError) as error:
         yield 0.0, path.name, Unreadable(path.name, str(error))
+
+
+def made_at(path: Path) -> float:
+    """When a run was last computed, or a bundle written. A folder changes also with every tag and note in it."""
+    times = []
+    for name in MADE:
+        with suppress(OSError):
+            times.append(os.lstat(path / name).st_mtime)
+    return max(times) if times else path.stat().st_mtime
 
 
 def at(path: Path) -> Sequence[Place]:

@@ -13,7 +13,7 @@ Law = Callable[[int], float]
 
 @house_style()
 def capacity_figure(series: Mapping[str, BySize], laws: Mapping[str, Law], xlabel: str, title: str) -> Figure:
-    """Left: capacity against size, one dot a seed; the first law is dashed. Right: measured over that law."""
+    """Left: capacity against size, one dot per seed; the first law is dashed. Right: measured over that law."""
     left, right = panels(9.6, 4.2, 1, 2, width_ratios=(1.35, 1))
     sizes = sorted({size for by_size in series.values() for size in by_size})
     line = np.unique(np.geomspace(sizes[0], sizes[-1], 60).astype(int)).tolist()
@@ -36,7 +36,7 @@ def capacity_figure(series: Mapping[str, BySize], laws: Mapping[str, Law], xlabe
 def collapse_figure(measured: BySize, law: Law, curves: Mapping[int, Sequence[Mapping[str, float]]]) -> Figure:
     """Left: N at a recall against d. Right: recall against N/d, one colour a width (all seeds), the law dashed."""
     left, right = panels(9.6, 4.2, 1, 2)
-    dots(left, measured, 0, "measured, one dot a seed")
+    dots(left, measured, 0, "measured, one dot per seed")
     left.plot(list(measured), [law(int(d)) for d in measured], label="1 + d/Φ⁻¹(0.95)²", **THEORY)
     left.set(yscale="log", xlabel="width d", ylabel="pairs stored", title="Two answers: pairs at 95 %")
     log_sizes(left, measured)
@@ -52,7 +52,7 @@ def collapse_figure(measured: BySize, law: Law, curves: Mapping[int, Sequence[Ma
 
 @house_style()
 def flat_figure(curves: Mapping[str, BySize], xlabel: str, title: str) -> Figure:
-    """Recall against a size, one dot a seed; dashed: the mean of a curve, flat as the law says."""
+    """Recall against a size, one dot per seed; dashed: the mean of a curve, flat as the law says."""
     ax = panels(7.4, 4.2)
     for i, (name, by_size) in enumerate(curves.items()):
         dots(ax, by_size, i, name)

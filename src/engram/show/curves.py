@@ -81,7 +81,7 @@ def over_steps(record: Record) -> list[str]:
 def levels_by_size(
     series: dict[str, dict[int, list[float]]], lines: dict[str, float], xlabel: str, ylabel: str, title: str
 ) -> Figure:
-    """Measured levels against a size, one dot a seed; reference levels as dashed lines, named beside them."""
+    """Measured levels against a size, one dot per seed; reference levels as dashed lines, named beside them."""
     ax = panels(7.4, 4.2)
     for i, (name, by_size) in enumerate(series.items()):
         apart = {size + 0.16 * (i - 0.5): values for size, values in by_size.items()}

@@ -25,18 +25,18 @@ PARTS = {
 
 @house_style()
 def facts_by_parameters(groups: Mapping[str, BySize], published: float, title: str) -> Figure:
-    """Left: facts at 99 % over parameters. Right: facts for each parameter. Both beside the published line."""
+    """Left: facts at 99 % over parameters. Right: facts per parameter. Both beside the published line."""
     left, right = panels(11, 4.4, 1, 2)
     sizes = sorted({size for stored in groups.values() for size in stored})
     for i, (name, stored) in enumerate(groups.items()):
         by_size = dict(sorted(stored.items()))
-        dots(left, by_size, i, f"{name}, one dot a seed")
+        dots(left, by_size, i, f"{name}, one dot per seed")
         shares = {size: [value / size for value in values] for size, values in by_size.items()}
         dots_and_mean(right, shares, i, name)
-    left.plot(sizes, published * np.array(sizes), **THEORY, label=f"{published:g} facts a parameter (published)")
+    left.plot(sizes, published * np.array(sizes), **THEORY, label=f"{published:g} facts per parameter (published)")
     right.axhline(published, **THEORY, label=f"{published:g} (published)")
     left.set(yscale="log", xlabel="parameters 4·H·d_h·d + 2·m·d", ylabel="facts stored at 99 %", title=title)
-    right.set(xlabel="parameters 4·H·d_h·d + 2·m·d", ylabel="facts for each parameter", ylim=(0, 1.15 * published))
+    right.set(xlabel="parameters 4·H·d_h·d + 2·m·d", ylabel="facts per parameter", ylim=(0, 1.15 * published))
     right.set_title("The same for each parameter, mean over seeds")
     for ax in (left, right):
         log_sizes(ax, sizes)

@@ -65,7 +65,7 @@ def errors_and_looks(
 
 
 def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int, Mapping[int, float]]) -> None:
-    """A line for each depth, one dot a seed; rings where others published a number."""
+    """A line for each depth, one dot per seed; rings where others published a number."""
     for i, (depth, by_hops) in enumerate(errors.items()):
         several = max(map(len, by_hops.values())) > 1
         seed_dots(ax, by_hops, CYCLE[i], f"{depth} layers{', mean and seeds' * several}", within=SHARE)
@@ -82,7 +82,7 @@ def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int,
 def needed(
     by_name: Mapping[str, BySize], xlabel: str, ylabel: str, title: str, theory: tuple[str, Mapping[int, float]]
 ) -> Figure:
-    """What is needed against a size, both logarithmic: one dot a seed, a line through the geometric means, and theory.
+    """What is needed against a size, both logarithmic: a dot per seed, a line through geometric means, and theory.
 
     Infinite values, and missing ones, are seeds that never got there: they stand at the upper edge, with their number.
     """
@@ -91,7 +91,7 @@ def needed(
     for i, (name, by_size) in enumerate(by_name.items()):
         found = {size: [value for value in values if isfinite(value)] for size, values in by_size.items()}
         side_by_side = {size * 1.03 ** (2 * i - len(by_name) + 1): values for size, values in found.items() if values}
-        ax.plot([], [], color=f"C{i}", marker=MARKS[i], label=f"{name}, one dot a seed")
+        ax.plot([], [], color=f"C{i}", marker=MARKS[i], label=f"{name}, one dot per seed")
         if side_by_side:
             dots_and_mean(ax, side_by_side, i)
         for size, values in by_size.items():

@@ -73,7 +73,7 @@ def strengths_and_maps(records: Sequence[Record]) -> Figure:
         draw_maps(list(parts[0].subplots(1, 3)), [memory for memory in shown.memories() if memory.has_answers])
         _diagonals(list(parts[1].subplots(1, 3)), shown)
     _correlations(below.subplots(1, 2, sharey=True).tolist(), records)
-    about = "How strong the right answers of each memory are: one dot a seed, ring and bar: mean"
+    about = "How strong the right answers of each memory are: one dot per seed, ring and bar: mean"
     return headline(fig, f"{about}. {describe(records)}")
 
 

@@ -90,7 +90,7 @@ def margin_spread(full: BySize, low_rank: BySize, d_low: int, N_low: int) -> Fig
     for i, d in enumerate(sorted({d for d, _ in full})):
         own = {N: values for (width, N), values in full.items() if width == d}
         N = np.geomspace(min(own) / 1.3, max(own) * 1.3, 50)
-        dots(left, own, i, f"measured, d = {d}, one dot a seed")
+        dots(left, own, i, f"measured, d = {d}, one dot per seed")
         left.plot(N, [margin_variance(n, d) for n in N], **THEORY, label=None if i else "law: 2/d + (2N−3)/d²")
         bound = None if i else "bound of the slides, summed over two scores"
         left.plot(N, [2 * slides_bound(n, d) for n in N], **REFERENCE, label=bound)
@@ -102,7 +102,7 @@ def margin_spread(full: BySize, low_rank: BySize, d_low: int, N_low: int) -> Fig
 
 def _ranks(ax: Axes, low_rank: BySize, d: int, N: int) -> None:
     m = np.geomspace(min(low_rank), max(low_rank), 50)
-    dots(ax, low_rank, 0, "measured, one dot a seed")
+    dots(ax, low_rank, 0, "measured, one dot per seed")
     ax.plot(m, [low_rank_margin_variance(N, d, x) for x in m], **THEORY, label="exact law")
     ax.plot(m, 2 / d + 2 * N / d * (1 / m + 1 / d), **REFERENCE, label="its leading terms for N ≫ d")
     ax.axhline(margin_variance(N, d), color=MUTED, lw=0.9, label="full rank, m = d")

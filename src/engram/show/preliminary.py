@@ -11,9 +11,9 @@ from engram.text import printable
 
 STYLE = {"inside": "green", "outside": "yellow", "not measured in full, or outside": "yellow"}
 OVER = {
-    "agrees": "the ledger agrees",
-    "disagrees": "the ledger disagrees",
-    "inconclusive": "the ledger is inconclusive",
+    "agrees": "the claim holds",
+    "disagrees": "the claim does not hold",
+    "inconclusive": "the claim is undecided",
 }
 Ledger = Mapping[str, Mapping[str, Any]]  # engram.claims.verdicts
 
@@ -34,13 +34,13 @@ def is_preliminary(claim: Mapping[str, Any], least: int) -> bool:
 
 
 def sentence(claim: Mapping[str, Any], least: int, ledger: Ledger) -> str:
-    """one seed: inside the predicted range; over 10 seeds the ledger agrees"""
+    """this seed: inside the predicted range; over 10 seeds: the claim holds (ledger: agrees)"""
     n = len(claim["seeds"])
-    seeds = "one seed" if n == 1 else f"{n} seeds"
+    seeds = "this seed" if n == 1 else f"these {n} seeds"
     if claim["scale"] == "smoke":
         seeds += " at smoke scale, which is too small to decide"
     elif n > 1:
-        seeds += f" of the {least} that a verdict needs"
+        seeds += f", of the {least} that a verdict needs"
     return f"{seeds}: {_place(claim['measures'])} the predicted range; {_over(claim, ledger)}"
 
 
@@ -52,7 +52,8 @@ def _over(claim: Mapping[str, Any], ledger: Ledger) -> str:
     if known.get("verdict") not in OVER:
         return "the ledger has no verdict yet"
     where = "" if known["scale"] == claim["scale"] else f" at {known['scale']} scale"
-    return f"over {known['seeds']} seed{'s' * (known['seeds'] != 1)}{where} {OVER[known['verdict']]}"
+    seeds = f"{known['seeds']} seed{'s' * (known['seeds'] != 1)}{where}"
+    return f"over {seeds}: {OVER[known['verdict']]} (ledger: {known['verdict']})"
 
 
 def _place(measures: Sequence[Mapping[str, Any]]) -> str:

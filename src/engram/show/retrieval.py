@@ -20,7 +20,7 @@ def overlap_curve(overlaps: BySize, d: int) -> Figure:
     """Final overlap against N/d, beside the law for d → ∞ and the critical load."""
     ax = panels(6.4, 3.8)
     by_load = {percent * 0.01: values for percent, values in overlaps.items()}
-    seed_dots(ax, by_load, "C0", f"measured, d = {d}, one dot a seed")
+    seed_dots(ax, by_load, "C0", f"measured, d = {d}, one dot per seed")
     loads = np.linspace(0.05, CRITICAL_LOAD - 1e-4, 60)
     ax.plot(loads, [retrieval_overlap(load) for load in loads], **THEORY, label="law for d → ∞")
     ax.axvline(CRITICAL_LOAD, **REFERENCE)
@@ -70,7 +70,7 @@ def attention_as_retrieval(bound: Mapping[str, float], steps: Sequence[Mapping[s
     errors.set(xscale="log", yscale="log", xlabel="inverse temperature β", ylabel="largest difference")
     errors.set_ylim(3e-17, 2e-10)  # room for the legend above the tolerance
     errors.set_title("Attention minus one gradient step")
-    seed_dots(separated, apart, "C0", "measured, one dot a seed")
+    seed_dots(separated, apart, "C0", "measured, one dot per seed")
     separated.axvline(bound["N"], **THEORY, label=f"bound √p c^((d−1)/4) = {bound['N']:.1f}")
     separated.set(xscale="log", xlabel="patterns N", ylabel="share of draws", ylim=(0, 1.05))
     separated.set_title(f"Well separated (d = 20, c = {bound['c']:.4f})")

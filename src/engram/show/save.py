@@ -60,7 +60,7 @@ def save_as(figure: Figure, path: Path) -> None:
 def known_suffix(path: Path) -> None:
     known = [f".{kind}" for kind in (*FORMATS, "csv", "json")]
     if path.suffix.lower() not in known:
-        raise EngramError(f"-o {str(path)!r}: its end says the format; write one of {', '.join(known)}")
+        raise EngramError(f"-o {str(path)!r}: use one of these extensions: {', '.join(known)}")
 
 
 @lru_cache(maxsize=8)  # the report shows the pictures that were just saved

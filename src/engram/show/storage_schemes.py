@@ -33,7 +33,7 @@ def unseen_figure(by_alpha: Mapping[float, Sequence[Record]], law: Callable[[flo
 
 @house_style()
 def errors_by_width(series: Mapping[str, BySize], guides: Mapping[str, Guide], title: str) -> Figure:
-    """Error against width, one dot a seed, with lines that were published."""
+    """Error against width, one dot per seed, with lines that were published."""
     ax = panels(6.8, 4.4)
     widths = sorted({d for by_size in series.values() for d in by_size})
     _measured(ax, series)
@@ -147,7 +147,7 @@ def costs_figure(ratios: Mapping[str, Sequence[float]], known: BySize, chance: f
     left.set(xscale="log", ylim=(-0.5, 2.5), xlabel="exponential over linear", title="Costs of exponential memories")
     listed(left)
     places = {times: i for i, times in enumerate(known)}  # 0 has no place on a logarithmic axis
-    dots(right, {places[times]: shares for times, shares in known.items()}, 0, "one dot a seed")
+    dots(right, {places[times]: shares for times, shares in known.items()}, 0, "one dot per seed")
     right.plot([np.mean(shares) for shares in known.values()], color="C0", lw=1.2)
     right.axhline(chance, **REFERENCE, label="chance")
     right.axhline(level, **THEORY, label="halfway to certainty")

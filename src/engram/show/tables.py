@@ -1,6 +1,7 @@
 """Tables for the terminal, from the same dicts that --json prints."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from engram.registered import COUNTED, STATUSES
 from engram.show.claims import STATES, remarks
 from engram.text import printable
 
+SHARE = re.compile(r"(.*: )?(share|(in-context )?accuracy|recall of) (?!.*\b(minus|over that|times)\b).*")  # a name
 VERDICT_STYLE = {"agrees": "green", "disagrees": "red", "inconclusive": "yellow", "missing": "dim"}
 
 
@@ -137,9 +139,18 @@ def found(measure: dict[str, Any]) -> str:
 
 def in_words(measure: dict[str, Any]) -> list[str]:
     """The band, the measured value, its interval or what stands for it, and what n counts."""
-    interval = known(measure) or span(measure["interval"])
+    interval = known(measure) or span(_shown(measure))
     n = f"{measure['n']}" if measure["counts"] == "seeds" else f"{measure['n']} {measure['counts']}"
     return [span(measure["predicted"]), found(measure), interval, n]
+
+
+def _shown(measure: dict[str, Any]) -> Sequence[float | None] | None:
+    """The interval as it is printed: that of a share ends at 0 and 1. What is decided is decided by the whole."""
+    interval = measure["interval"] or [None]
+    inside = measure["measured"] is not None and 0 <= measure["measured"] <= 1
+    if not inside or None in interval or not SHARE.fullmatch(measure["name"]):
+        return measure["interval"]
+    return [min(1.0, max(0.0, end)) for end in interval]
 
 
 def named(measure: dict[str, Any]) -> str:

@@ -94,7 +94,7 @@ def line(run: Progress) -> str:
     parts += [f"{name.replace('.', ' ').replace('_', '-')} {run.latest[name]:.3f}" for name in told]
     if run.tokens_per_second:
         parts.append(f"{_short(run.tokens_per_second)} tokens/s")
-    if run.step < run.spec.steps:
+    if run.step < run.spec.steps and run.seconds_left is not None:
         parts.append(f"{clock(run.seconds_left)} left")
     return printable(" · ".join(parts))
 

@@ -112,6 +112,17 @@ def all_with_settings(specs: Sequence[Described], settings: dict[str, Any]) -> l
     ]
 
 
+def full_name(path: str, specs: Sequence[Value]) -> str:
+    """task.K for K where only one field of the Specs ends so; where several do, they are named."""
+    data = [encode(spec) for spec in specs]
+    if any(path.partition(".")[0] in (*_inside(one), *TAGS) for one in data):
+        return path
+    same = list(dict.fromkeys(name for one in data for name in _paths(one) if name.endswith(f".{path}")))
+    if len(same) > 1:
+        raise EngramError(f"--set {path}: could be {', '.join(same)}; write one of them")
+    return same[0] if same else path
+
+
 def tells_apart(groups: Iterable[Sequence[Value]], path: str) -> bool:
     """Whether a field has other values in one group of Specs than in another."""
     parts = path.split(".")

@@ -173,10 +173,13 @@ class OwnFacts(FactTask, name="tasks.facts.OwnFacts"):
     D: Count | None = None
 
     @classmethod
-    def read(cls, path: str | Path, **settings: int) -> "OwnFacts":
-        """From a file with the columns subject, relation, answer; BadTable tells all that is wrong with it, by line."""
+    def read(cls, path: str | Path, skip_bad: bool = False, **settings: int) -> "OwnFacts":
+        """From a file with the columns subject, relation, answer; BadTable tells all that is wrong with it, by line.
+
+        With skip_bad these lines are left out, and a warning says which.
+        """
         try:
-            return build(cls, {"facts": read_facts(Path(path), MOST_TABLE), **settings})
+            return build(cls, {"facts": read_facts(Path(path), MOST_TABLE, skip_bad), **settings})
         except BadValue as error:
             raise EngramError(f"{path}: {error}") from None
 

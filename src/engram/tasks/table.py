@@ -22,11 +22,11 @@ MOST_TOLD = 20  # mistakes: a file that was not meant as a table has one on ever
 
 
 class BadTable(EngramError):
-    """A table with mistakes, each of which `mistakes` tells in one line."""
+    """A table with mistakes, each of which `mistakes` tells in one line; `guess` says how its columns were read."""
 
-    def __init__(self, path: Path, mistakes: Sequence[str]):
-        super().__init__(f"{path}: " + "; ".join(told(mistakes)))
-        self.path, self.mistakes = path, tuple(mistakes)
+    def __init__(self, path: Path, mistakes: Sequence[str], guess: str = ""):
+        super().__init__(f"{path}: " + "; ".join([*([guess] if guess else []), *told(mistakes)]))
+        self.path, self.mistakes, self.guess = path, tuple(mistakes), guess
 
 
 def told(mistakes: Sequence[str]) -> list[str]:
@@ -35,19 +35,29 @@ def told(mistakes: Sequence[str]) -> list[str]:
     return [*mistakes[:MOST_TOLD], *([f"… and {more} more"] if more > 0 else [])]
 
 
-def read_facts(path: Path, most: int) -> tuple[Fact, ...]:
+def read_facts(path: Path, most: int, skip_bad: bool = False) -> tuple[Fact, ...]:
     """The facts of a file of at most so many bytes; BadTable if there is any mistake in it.
 
-    A warning says which column was taken for which, where the first line does not.
+    A warning says which column was taken for which, where the first line does not; with skip_bad another one says
+    which lines were left out.
     """
     table = _read(path, most, COLUMNS)
     senseless = mistakes_in(table.facts, lambda i: f"line {table.lines[i]}")
     by_line = sorted([*table.mistakes, *((table.lines[i], why) for i, why in senseless)], key=lambda found: found[0])
-    if mistakes := [why for _, why in by_line] or too_few(table.facts):
-        raise BadTable(path, [*([table.guess] if table.guess else []), *mistakes])
+    bad = {line for line, _ in by_line} if skip_bad else set[int]()
+    facts = tuple(fact for line, fact in zip(table.lines, table.facts, strict=True) if line not in bad)
+    mistakes = [why for line, why in by_line if line not in bad or not facts] or too_few(facts)
+    if mistakes:
+        raise BadTable(path, mistakes, table.guess)
     if table.guess:
         warnings.warn(f"{path}: {table.guess}", stacklevel=3)
-    return table.facts
+    if bad:
+        warnings.warn("\n".join([*told([why for _, why in by_line]), _left_out(path, len(bad))]), stacklevel=3)
+    return facts
+
+
+def _left_out(path: Path, n: int) -> str:
+    return f"{path}: {n} line{'s' * (n != 1)} left out, as listed above"
 
 
 def read_columns(path: Path, most: int, needed: Columns, also: Columns = ()) -> list[tuple[int, dict[str, str]]]:
@@ -137,7 +147,16 @@ def _guessed(rows: Sequence[tuple[int, Cells]], needed: Columns) -> Guess | None
     order, first = ", ".join(names), _shown(head)
     if not known and any(cells[1:2] == head[1:2] for _, cells in rows[1:]):
         return Guess(names, rows, f"it has no header; its first line ({first}) is a fact, and its columns are {order}")
+    if _is_wide(rows[1:], names):
+        return None
     return Guess(names, rows[1:], f"its columns ({first}) are read as {order}")
+
+
+def _is_wide(rows: Sequence[tuple[int, Cells]], names: Cells) -> bool:
+    """Whether what was taken for relations are answers: a line for each subject, and hardly a relation comes again."""
+    full = [cells for _, cells in rows if len(cells) >= len(names)]
+    subjects, relations = ([cells[names.index(name)] for cells in full] for name in COLUMNS[:2])
+    return len(full) > 1 and len(set(subjects)) == len(full) and 2 * len(set(relations)) > len(full)
 
 
 def _filled(cells: Cells) -> Cells:
@@ -168,7 +187,7 @@ def _wrong_head(head: Cells, needed: Columns) -> list[str]:
     missing = [f"{name} ({hints[name]})" if hints[name] else name for name in needed if not found[name]]
     twice = [f"two columns are called {name}{has}" for name in needed if found[name] > 1]
     order = ", or give exactly three columns in this order" if needed == COLUMNS else ""
-    if order and len(missing) == 3 and len(head) > 3:
+    if order and len(missing) > 1 and len(head) >= 3:
         order += (
             f"; with a column for each relation, write a line for each fact instead: {head[0]}, {head[1]}, its value"
         )

@@ -5,6 +5,7 @@ from math import inf, isnan, log, nan
 from typing import Any, Literal
 
 from engram.claims import Measure, Measures, Records, Scale
+from engram.claims.claim import Sign
 from engram.claims.readings import birth_step, counted, one_step, unborn
 from engram.learning import SGD, Adam, Plan
 from engram.models import Layer, Simplified, Transformer
@@ -40,12 +41,15 @@ def recalled(
 
 
 def born_after_output(records: Records, never: float = nan) -> Measures:
-    """Whether the key memories are born later than W_O2; `never` stands for the birth step of a W_O2 that is not."""
+    """Whether the key memories are born later than W_O2; `never` stands for the birth step of one that is not."""
     outputs = [birth_step(record, "recall.W_O2", never=never) for record in records]
     for name, column in {"W_K2": "recall.W_K2", "W_K1 (t<64)": "recall.W_K1.t<64"}.items():
-        keys = [birth_step(record, column) for record in records]
+        keys = [birth_step(record, column, never=never) for record in records]
         ratio = log_ratio(f"log of birth step of {name} over that of W_O2 (recall > 0.5)", keys, outputs)
-        yield ratio if isnan(never) else ratio.bounded("≤", unborn(records, "recall.W_O2"))
+        bounds: dict[Sign, int] = {"≤": unborn(records, "recall.W_O2"), "≥": unborn(records, column)}
+        for sign, seeds in bounds.items() if not isnan(never) else ():
+            ratio = ratio.bounded(sign, seeds)
+        yield ratio
 
 
 def in_context(sizes: Sequence[int], seed: int, lr: float, steps: int, **plan: Any) -> Train:

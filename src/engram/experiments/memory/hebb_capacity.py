@@ -36,5 +36,5 @@ def claims(runs: Runs) -> Claimed:
 def figure(runs: Runs) -> Figure:
     from engram.show.capacity import capacity_figure
 
-    found, laws = {"measured, one dot a seed": capacities(runs.records)}, {"N = 0.027 d²": hebb_capacity}
+    found, laws = {"measured, one dot per seed": capacities(runs.records)}, {"N = 0.027 d²": hebb_capacity}
     return capacity_figure(found, laws, "width d", "Hebbian matrix: pairs at 99 %")

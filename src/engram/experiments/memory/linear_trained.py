@@ -71,5 +71,5 @@ def figure(runs: Runs) -> Figure:
     from engram.show.capacity import capacity_figure
 
     laws = {"N ln N = d²/1.3 (published fit)": linear_trained_capacity, "N ln N = d²/2 (sharp, d → ∞)": sharp_capacity}
-    found = {"measured, one dot a seed": capacities(runs.records)}
+    found = {"measured, one dot per seed": capacities(runs.records)}
     return capacity_figure(found, laws, "width d", "A trained matrix: pairs at 99 %")

@@ -78,8 +78,8 @@ def by_width(rows: list[dict[str, float]], scheme: str) -> dict[float, float]:
 def figure(runs: Runs) -> Figure:
     from engram.show.storage_schemes import errors_by_width
 
-    series = {f"{name}, one dot a seed": measured(runs["trials"], scheme) for scheme, name in NAMES.items()}
-    series["q = 1, one dot a seed"] = measured(runs["trials"], "1")
+    series = {f"{name}, one dot per seed": measured(runs["trials"], scheme) for scheme, name in NAMES.items()}
+    series["q = 1, one dot per seed"] = measured(runs["trials"], "1")
     guides = {
         "0.35 d^(−1/4), published": lambda d: 0.35 * d ** LAWS[COUNTS],
         "3.5/d, published": lambda d: 3.5 * d ** LAWS[THRESHOLD],

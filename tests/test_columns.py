@@ -81,3 +81,16 @@ def test_any_memory_is_born(home: Path, tiny: Callable[..., Train]) -> None:
     assert progress.see({"step": 4, "recall.mine": 0.95}) == ["mine stands firm at step 4 (recall 0.95 > 0.9)"]
     told = [line.partition(" not born")[0].rstrip() for line in birth_summary(execute(tiny(), home))]
     assert told == ["W_O2", "W_K2", "W_K1 (t<64)", "W_K1"]
+
+
+def test_the_first_head_of_a_kind_is_a_birth() -> None:
+    """Two heads pass the level of previous-token heads, one that of induction heads, which is lower."""
+    table = Table()
+    names = ("previous.L2H1", "previous.L2H3", "induction.L3H4")
+    scores = ((0.1, 0.2, 0.0), (0.2, 0.6, 0.2), (0.7, 0.8, 0.3))
+    table.add([line_of({"step": step} | dict(zip(names, of, strict=True)))[:-1] for step, of in enumerate(scores)])
+    assert Births(table).so_far() == [
+        {"step": 1, "what": "a previous-token head is born"},
+        {"step": 2, "what": "an induction head is born"},
+    ]
+    assert column("previous.L2H1")[1:] == ("previous-token score", "L2H1")

@@ -10,9 +10,10 @@ from engram.adapters import read_network
 from engram.errors import EngramError
 from engram.memory.truncation import Factors
 from engram.models import Network, network_of
+from engram.probes import prompts
 from engram.probes.causal import without_part
 from engram.probes.laser import cuts_of, laser, numbers, split, sweep
-from engram.probes.prompts import Prompts, entering, text_loss
+from engram.probes.prompts import Prompts, entering, log_p, text_loss
 from llamas import LLAMA, llama_tensors
 from networks import CONFIG, made, tensors, write_folder
 
@@ -99,3 +100,14 @@ def test_too_little_to_choose_on() -> None:
         split(4)
     with pytest.raises(EngramError, match="each needs a token"):
         Prompts.of([[1], []])
+
+
+def test_text_loss_in_portions_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no more logits than those of a portion are ever there."""
+    network = networks(tmp_path)["gpt2"]
+    tokens = torch.randint(network.sizes.N, (7, 6), generator=torch.Generator().manual_seed(0))
+    whole, seen = text_loss(network, tokens), list[int]()
+    monkeypatch.setattr(prompts, "LOGITS_AT_ONCE", 4)
+    monkeypatch.setattr(prompts, "log_p", lambda logits, ids: seen.append(len(logits)) or log_p(logits, ids))
+    assert text_loss(network, tokens) == pytest.approx(whole, abs=1e-12)
+    assert (max(seen), sum(seen)) == (4, 7 * 5)

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from engram.adapters import Pretrained
 from engram.errors import EngramError
 from engram.experiments import find
 from engram.experiments.real import SMOLLM2, qk_recall
-from engram.laws import real_heads
+from engram.laws import real_heads, registered_model
 from engram.laws.real_heads import (
     RANDOM,
     TOP,
@@ -80,10 +81,10 @@ def test_random_weights_are_at_chance() -> None:
 
 
 def test_another_model_than_the_registered_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real_heads, "read_network", lambda name: planted())
-    real_heads.named_by.cache_clear()
+    monkeypatch.setattr(registered_model, "read_model", lambda name: Pretrained(planted(), None))
+    registered_model.registered.cache_clear()
     with pytest.raises(EngramError, match=rf"smollm2: its SHA-256 is …, and {SMOLLM2[:12]}… was registered"):
-        real_heads.named_by(SMOLLM2)
+        registered_model.registered(SMOLLM2)
 
 
 def test_measures_by_hand(home: Path) -> None:

@@ -7,6 +7,7 @@ import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { Predictions } from "./predictions.js";
+import { headsSaid, headsWrong } from "./probing.js";
 import { chosen, headName, pending, problem, query, reading } from "./sequence.js";
 import { about, isOff, model, ofOthers, subtracted, text, tokens } from "./store.js";
 import { maps } from "./view.js";
@@ -58,10 +59,11 @@ function Bar() {
 
 export function Attention() {
   if (about.value && !maps.value.length) {
-    return html`<${Panel} name="attention" title="Attention"><p class="hint">This run has no heads whose attention could be shown.</p><//>`;
+    const why = model.value && !headsSaid.value && !headsWrong.value ? "Measuring all heads…" : "This run has no heads whose attention could be shown.";
+    return html`<${Panel} name="attention" title="Attention"><p class="hint">${why}</p><//>`;
   }
   return html`<${Panel} name="attention" title="Attention">
-    <${Own} />${model.value && html`<p class="hint">Of the heads that are picked in the grid; without a pick, of the strongest of each kind.</p>`}
+    <${Own} />${model.value && html`<p class="hint">The heads that are picked in the grids, or else the strongest of each kind.</p>`}
     <div class=${pending.value ? "wall waiting" : "wall"} data-testid="maps">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
     <${Bar} />
     ${reading.value && !pending.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than at step ${subtracted.value}`}</h3><${HeadKey} /></div>`}

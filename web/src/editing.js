@@ -1,7 +1,7 @@
 /** Another answer written into the model: what moved, and the way back. @import { Answer, EditInForce, EditSaid } from "./protocol.js" */
 import { signal } from "@preact/signals";
 import { html, number, percent } from "./html.js";
-import { Panel } from "./panel.js";
+import { Computing, Panel } from "./panel.js";
 import { ask } from "./socket.js";
 import { run, say, state, stored } from "./store.js";
 
@@ -55,7 +55,7 @@ export function Edits() {
   return html`<${Panel} name="edits" title="Edit a fact"><form class="intervene" onSubmit=${write}>
     <label class="prompt">prompt<input type="text" maxlength="2000" data-testid="edit-prompt" value=${prompt.value} onInput=${(/** @type {any} */ e) => (prompt.value = e.target.value)} /></label>
     <label>new answer<input type="text" maxlength="200" data-testid="edit-answer" value=${answer.value} onInput=${(/** @type {any} */ e) => (answer.value = e.target.value)} /></label>
-    <div class="act"><button class="primary" data-testid="edit" disabled=${busy.value}>Write it</button>${busy.value && html`<span class="hint">computing…</span>`}</div></form>
+    <div class="act"><button class="primary" data-testid="edit" disabled=${busy.value}>Write it</button>${busy.value && html`<${Computing} />`}</div></form>
     ${wrong.value && html`<p class="error" data-testid="edit-wrong">${wrong}</p>`}${said.value && html`<${Told} of=${said.value} />`}<${InForce} edits=${state.value?.edits ?? []} />
   <//>`;
 }

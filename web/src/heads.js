@@ -53,7 +53,7 @@ function Grid({ kind }) {
   const known = headsSaid.value?.heads ?? [], L = model.value?.layers ?? 1, H = Math.max(1, ...known.map((h) => headOf(h.head)[1]));
   const every = L > 16 ? 5 : 1, shown = (/** @type {number} */ i) => i === 1 || i % every === 0;
   return html`<figure class="heads-of"><figcaption>${TITLES[kind]} <small>layers → heads ↓</small></figcaption>
-    <div class="head-grid" style=${{ gridTemplateColumns: `1.6em repeat(${L}, minmax(9px, 34px))`, gridTemplateRows: `1.4em repeat(${H}, 20px)` }} role="group" aria-label=${`${TITLES[kind]} of every head. Arrow keys move, Enter picks.`}>
+    <div class="head-grid" style=${{ gridTemplateColumns: `1.6em repeat(${L}, minmax(8px, 34px))`, gridTemplateRows: `1.4em repeat(${H}, 20px)` }} role="group" aria-label=${`${TITLES[kind]} of every head. Arrow keys move, Enter picks.`}>
       ${Array.from({ length: L }, (_, i) => shown(i + 1) && html`<span aria-hidden="true" style=${{ gridColumn: i + 2, gridRow: 1 }}>${i + 1}</span>`)}
       ${Array.from({ length: H }, (_, i) => html`<span aria-hidden="true" style=${{ gridColumn: 1, gridRow: i + 2 }}>${i + 1}</span>`)}
       ${known.map((of, i) => html`<${Cell} key=${of.head} kind=${kind} of=${of} first=${i === 0} />`)}

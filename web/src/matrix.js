@@ -7,6 +7,7 @@ import { signal } from "@preact/signals";
 import { arrived, find, sequenceOf } from "./frames.js";
 import { html, useEffect, useRef, useSignal, useSignalEffect } from "./html.js";
 import { cellAt, layout, paint } from "./paint.js";
+import { model } from "./store.js";
 import { dark } from "./theme.js";
 
 /** What decides how a picture looks; `dark` and `again` (other props) are only compared. @typedef {{frame: Frame, how: {scale: Scale, place: Place, marks: Marks, cross: Cell | null, dark: boolean, again: number}}} Plan */
@@ -73,7 +74,7 @@ export function Matrix({ picture, label, marks, scale, room = Infinity, pick }) 
     return { frame, how: { scale: scale(frame), place, marks: labels, cross, dark: dark.value, again: again.value } };
   }, ({ frame, how }) => {
     shown.current = { frame, place: how.place, of: sequenceOf(picture) };
-    caption.value = `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}`;
+    caption.value = model.peek()?.revisions === 1 ? "" : `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}`;
     if (canvas.current) paint(canvas.current, (small.current ??= document.createElement("canvas")), frame, how);
     count(frame);
   }, () => {

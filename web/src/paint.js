@@ -14,6 +14,7 @@ const FINE = 2049; // colours from the least value to the greatest; odd: zero ha
 const LETTERS = "10px ui-monospace, Menlo, Consolas, monospace";
 const TALLEST = 1.4; // times the room that there is in width
 const LABEL = 13; // CSS pixels that a label needs along its axis
+const OVERHANG = 6; // the last label is larger than a cell
 
 /** Colours of a scale, computed once for each. @type {Map<string, Uint32Array>} */
 const tables = new Map();
@@ -67,7 +68,7 @@ const margin = (marks) => (marks.rows.length ? 8 + 6 * Math.max(...marks.rows.ma
 /** How large the cells can be in so much room. Whole pixels matter more than labels. @param {Frame} frame @param {number} room @param {Marks} marks @returns {Place} */
 export function layout(frame, room, marks) {
   const [rows, columns] = frame.shape, ratio = devicePixelRatio || 1;
-  const pixels = (/** @type {number} */ left) => Math.min((room - left) / columns, (TALLEST * room) / rows) * ratio;
+  const pixels = (/** @type {number} */ left) => Math.min((room - left - (marks.columns.length ? OVERHANG : 0)) / columns, (TALLEST * room) / rows) * ratio;
   const left = pixels(margin(marks)) < 1 ? 0 : margin(marks), exact = pixels(left);
   const cell = (exact >= 1 ? Math.floor(exact) : exact) / ratio;
   return { left, top: marks.columns.length ? 16 : 0, cell, width: cell * columns, height: cell * rows };
@@ -78,7 +79,7 @@ export function layout(frame, room, marks) {
  * @param {{scale: Scale, place: Place, marks: Marks, cross: Cell | null}} how
  */
 export function paint(canvas, small, frame, { scale, place, marks, cross }) {
-  const ratio = devicePixelRatio || 1, width = place.left + place.width, height = place.top + place.height + (place.left ? 6 : 0); // the last label is higher than a cell
+  const ratio = devicePixelRatio || 1, width = place.left + place.width + (place.top ? OVERHANG : 0), height = place.top + place.height + (place.left ? OVERHANG : 0);
   resize(canvas, width, height, ratio);
   fill(frame, scale, small);
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));

@@ -1,6 +1,6 @@
 /** A part of the page that can be folded. Folded or off the screen it asks for nothing. */
 import { html, useEffect, useRef } from "./html.js";
-import { folded, visible } from "./store.js";
+import { folded, state, visible } from "./store.js";
 
 /** @param {string} name @param {boolean} on */
 function mark(name, on) {
@@ -51,4 +51,9 @@ export function Panel({ name, title, tools, children }) {
     </header>
     <div class="body" id=${`body-${name}`} ref=${body} hidden=${!open}>${open && children}</div>
   </section>`;
+}
+
+/** A model answers one question after the other: what is being computed may be that of another panel. */
+export function Computing() {
+  return html`<span class="hint" role="status">computing${state.value?.computing ? `: ${state.value.computing}` : ""}…</span>`;
 }

@@ -59,13 +59,13 @@ function Table({ said, positions }) {
   const box = /** @type {{current: HTMLDivElement | null}} */ (useRef(null)), first = useSignal(0);
   const look = () => (first.value = Math.max(0, Math.floor((box.current?.scrollTop ?? 0) / HIGH) - AROUND));
   useEffect(() => { // scrollIntoView would move the whole page
-    if (box.current) box.current.scrollTop = (positions.indexOf(query.value) + 1) * HIGH - box.current.clientHeight / 2;
+    if (box.current) box.current.scrollTop = HIGH * Math.round(positions.indexOf(query.value) + 1 - box.current.clientHeight / 2 / HIGH); // whole rows
     look();
   }, [query.value, positions.length]);
   const near = positions.slice(first.value, first.value + WINDOW + 2 * AROUND), ends = span(said, positions);
   const gap = (/** @type {number} */ rows) => rows > 0 && html`<tr class="gap" aria-hidden="true" style=${{ height: `${rows * HIGH}px` }}></tr>`;
   return html`<div class="scroll" tabindex="0" ref=${box} onScroll=${look} role="region" aria-label="Predictions by position">
-    <table aria-rowcount=${positions.length + 1}>
+    <table class=${parted(said) ? "" : "words"} aria-rowcount=${positions.length + 1}>
     <thead><tr aria-rowindex="1"><th>at</th><th>token</th><th>${said.asks === "next" ? "came next" : "right answer"}</th><th>likeliest</th>${parted(said) && html`<th>from where</th>`}</tr></thead>
     <tbody>${gap(first.value)}${near.map((t, i) => html`<${Row} key=${t} said=${said} t=${t} place=${first.value + i + 2} ...${ends} />`)}
       ${gap(positions.length - first.value - near.length)}</tbody>

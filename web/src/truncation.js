@@ -1,12 +1,12 @@
 /** One matrix with a share of its singular values: what a prompt is answered, and the loss on text. @import { Answer, TruncateAsked, TruncateSaid } from "./protocol.js" */
 import { signal } from "@preact/signals";
 import { html, number, percent } from "./html.js";
-import { Panel } from "./panel.js";
+import { Computing, Panel } from "./panel.js";
 import { latest } from "./socket.js";
 import { model, run, stored } from "./store.js";
 
 const NAMES = /** @type {Record<string, string>} */ ({ Q: "W_Q queries", K: "W_K keys", V: "W_V values", O: "W_O output", G: "W_G gate", I: "W_I up", F: "W_F down" });
-const typed = signal({ layer: "", matrix: "", share: "0.1", prompt: "Madrid is located in", answer: "Spain", rival: "the" });
+const typed = signal({ layer: "", matrix: "", share: "0.1", prompt: "Seville is a city in", answer: "Spain", rival: "the" });
 const said = signal(/** @type {TruncateSaid | null} */ (null));
 const wrong = signal(""), busy = signal(false);
 
@@ -56,7 +56,7 @@ export function Truncation() {
     <label>matrix<select data-testid="truncate-matrix" value=${matrix()} onChange=${set("matrix")}>${[...(model.value?.matrices ?? "")].map((m) => html`<option key=${m} value=${m}>${NAMES[m]}</option>`)}</select></label>
     <label>share ρ kept: ${percent(Number(typed.value.share))}<input type="range" min="0" max="1" step="0.01" data-testid="truncate-share" value=${typed.value.share} onInput=${set("share")} onChange=${cut} /></label>
     <${Word} name="prompt" label="prompt" /><${Word} name="answer" label="answer" /><${Word} name="rival" label="rival (may be empty)" />
-    <div class="act"><button class="primary" data-testid="truncate">Truncate</button>${busy.value && html`<span class="hint">computing…</span>`}</div></form>
+    <div class="act"><button class="primary" data-testid="truncate">Truncate</button>${busy.value && html`<${Computing} />`}</div></form>
     ${wrong.value && html`<p class="error" data-testid="truncate-wrong">${wrong}</p>`}${said.value && html`<${Told} of=${said.value} />`}
   <//>`;
 }

@@ -18,9 +18,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engram.models.unread import empty
+
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.float32]
 IN_A_BLOCK = 32
+AT_ONCE = 1 << 17  # numbers
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,10 @@ NOT_READ = {9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K
 
 
 def dequantised(kind: Format, stored: Bytes, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """The numbers of a tensor, in a memory of their own."""
-    numbers = kind.read(stored.reshape(-1, kind.bytes)).reshape(shape)
-    return torch.from_numpy(numbers if numbers.flags.writeable else numbers.copy()).to(dtype)
+    """The numbers of a tensor, in a memory of their own, some blocks after the other: little else is needed beside."""
+    tensor, blocks = empty(shape, dtype), stored.reshape(-1, kind.bytes)
+    at_once = AT_ONCE // kind.numbers
+    for place, part in zip(tensor.view(-1).split(AT_ONCE), range(0, len(blocks), at_once), strict=True):
+        numbers = kind.read(blocks[part : part + at_once]).reshape(-1)
+        place.copy_(torch.from_numpy(numbers if numbers.flags.writeable else numbers.copy()))
+    return tensor

@@ -32,6 +32,9 @@ CONTROLS: Controls = {
         Control("the context is worth nothing", changed(held("context.score"))),
         Control("what comes twice is as hard again", changed(held("repeat.first", "repeat.second"))),
     ),
+    "real.birth-context-common": (
+        Control("what is further back is worth nothing", changed(columns({"worth.far": "worth.near"}, spread=0.01))),
+    ),
     **{id: (Control(f"{label}: it makes no difference", instead({label: THREE})),) for id, label in LABELS.items()},
     "real.bigrams-first": (
         Control("copies come first", changed(exchanged_columns(("guessed.common", "guessed.copied")))),

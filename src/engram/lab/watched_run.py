@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from engram.errors import EngramError
+from engram.experiments.real.birth import BORN as HEAD_BORN
 from engram.lab import pictures
 from engram.models import Model
 from engram.models.memories import heads_of
@@ -28,6 +29,7 @@ from engram.tasks.batch import marks_of
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
 BORN, SOLVED = 0.5, 0.9  # of recall; of accuracy on unseen sequences
+HEADS = {"previous": "a previous-token head", "induction": "an induction head"}
 FEW = 4  # heads
 LONGEST_SETTING = 120  # characters of a value that is told whole
 MOST_ROWS = 20_000  # that a page is sent at once
@@ -195,8 +197,9 @@ class WatchedRun(Follower):
 
 
 class Births:
-    """When each memory first recalls more than half of what it is asked, and when each number of hops is solved.
+    """When each memory first recalls more than half of what it is asked, and each number of hops is solved.
 
+    On real text, when the first head of a kind passes the level of its kind.
     What was seen is not looked at again.
     """
 
@@ -212,7 +215,10 @@ class Births:
         for name, level, _ in known:
             if name not in self._born:
                 self._look_at(name, self._table.columns[name], level)
-        return [{"step": self._born[name], "what": what} for name, _, what in known if name in self._born]
+        steps: dict[str, list[int]] = {}
+        for name, what in ((name, what) for name, _, what in known if name in self._born):
+            steps.setdefault(what, []).append(self._born[name])
+        return [{"step": min(of), "what": what} for what, of in steps.items()]
 
     def _look_at(self, name: str, column: Column, level: float) -> None:
         seen = self._seen.get(name, 0)
@@ -244,6 +250,9 @@ def _milestones(names: Sequence[str]) -> Iterator[tuple[str, float, str]]:
         yield memory.name, BORN, f"{memory.title} is born"
     for hops in (found for found in map(column, names) if found.group == BY_HOPS):
         yield hops.name, SOLVED, f"{hops.title} {'is' if hops.title.endswith('hop') else 'are'} solved"
+    for name, kind in ((name, name.partition(".L")[0]) for name in names):
+        if kind in HEADS:
+            yield name, HEAD_BORN[kind], f"{HEADS[kind]} is born"
 
 
 def drawn_columns(table: Table, start: int) -> dict[str, list[Any]]:

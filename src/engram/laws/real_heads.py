@@ -8,8 +8,7 @@ and heads, which takes its place where the file is not there.
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
-from engram.adapters import read_network
-from engram.errors import EngramError
+from engram.laws.registered_model import registered
 from engram.models import Head, Layer, Model, Network, Transformer, network_of
 from engram.probes.ablation import random_heads, share_left, top_heads, without_writer, z_means
 from engram.probes.causal import without_heads
@@ -18,20 +17,9 @@ from engram.probes.ov_copying import copying_recall
 from engram.probes.repeats import Passed, fresh_tokens, passed, repeats
 from engram.values import Rows, law
 
-MODEL = "smollm2"
 START = 0  # <|endoftext|>, which stands between the texts that the model was trained on
 WHOLE, TOP, RANDOM, WRITER = range(4)  # what is taken away, in the column `without`
 TOKENS = "real_heads.tokens"
-
-
-@lru_cache(maxsize=1)
-def named_by(sha256: str) -> Network:
-    """The model with this SHA-256."""
-    network = read_network(MODEL)
-    found = network.provenance.sha256
-    if found != sha256:
-        raise EngramError(f"{MODEL}: its SHA-256 is {found[:12]}…, and {sha256[:12]}… was registered; take that file")
-    return network
 
 
 @lru_cache(maxsize=1)
@@ -44,7 +32,7 @@ def stand_in() -> Network:
 @law("real.head_scores")
 def real_scores(draws: int, seed: int, model: str, period: int) -> Rows:
     """Both scores of every head, and the losses, on `draws` sequences."""
-    yield from scores(named_by(model), draws, seed, period)
+    yield from scores(registered(model).network, draws, seed, period)
 
 
 @law("real.stand_in_head_scores")
@@ -56,7 +44,7 @@ def stand_in_scores(draws: int, seed: int, period: int) -> Rows:
 @law("real.ablated_heads")
 def real_ablation(draws: int, seed: int, model: str, period: int, top: int, layer: int, head: int) -> Rows:
     """What is left of the gain without the top heads, random ones, and one head; `draws` sequences."""
-    yield from ablation(named_by(model), draws, seed, period, top, (layer, head))
+    yield from ablation(registered(model).network, draws, seed, period, top, (layer, head))
 
 
 @law("real.stand_in_ablated_heads")
@@ -68,7 +56,7 @@ def stand_in_ablation(draws: int, seed: int, period: int, top: int, layer: int, 
 @law("real.keys_without")
 def real_keys(draws: int, seed: int, model: str, period: int, layer: int, head: int) -> Rows:
     """Induction scores of all heads, and what is left of the gain, when no later key sees what one head wrote."""
-    yield from keys_without(named_by(model), draws, seed, period, (layer, head))
+    yield from keys_without(registered(model).network, draws, seed, period, (layer, head))
 
 
 @law("real.stand_in_keys_without")
@@ -80,7 +68,7 @@ def stand_in_keys(draws: int, seed: int, period: int, layer: int, head: int) -> 
 @law("real.key_recall")
 def real_recall(draws: int, seed: int, model: str, readers: str, embedding: str) -> Rows:
     """The recall of the readers' keys, as in "18.4 19.7", through every earlier head, on `draws` tokens."""
-    yield from key_recalls(named_by(model), draws, seed, heads_of(readers), embedding)
+    yield from key_recalls(registered(model).network, draws, seed, heads_of(readers), embedding)
 
 
 @law("real.stand_in_key_recall")
@@ -92,7 +80,7 @@ def stand_in_recall(draws: int, seed: int, readers: str, embedding: str) -> Rows
 @law("real.copying_recall")
 def real_copying(draws: int, seed: int, model: str, heads: str) -> Rows:
     """Whether heads write the token that they look at, on `draws` tokens, raw and effective embeddings."""
-    yield from copied(named_by(model), draws, seed, heads_of(heads))
+    yield from copied(registered(model).network, draws, seed, heads_of(heads))
 
 
 @law("real.stand_in_copying_recall")

@@ -1,7 +1,8 @@
 """Tensors that are read from a file when they are asked for, so that a model need not be in memory whole."""
 
 import mmap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ class Later:
             return self._kept
         tensor = self._make()
         if self._asked:
-            self._kept = tensor = _set_aside(tensor)
+            self._kept = tensor = empty(tensor.shape, tensor.dtype).copy_(tensor)
         self._asked = True
         return tensor
 
@@ -61,12 +62,12 @@ class Unread(Mapping[str, Tensor]):
         return len(self.later)
 
 
-def _set_aside(tensor: Tensor) -> Tensor:
-    """In pages of its own: among what comes and goes during a pass it would leave holes, half as large as a model."""
-    if tensor.nbytes < SMALL:
-        return tensor
-    own = torch.frombuffer(mmap.mmap(-1, tensor.nbytes), dtype=tensor.dtype).view(tensor.shape)
-    return own.copy_(tensor)
+def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """In pages of its own: among what comes and goes during a pass weights would leave holes, as large as a model."""
+    size = prod(shape) * dtype.itemsize
+    if size < SMALL:
+        return torch.empty(*shape, dtype=dtype)
+    return torch.frombuffer(mmap.mmap(-1, size), dtype=dtype).view(*shape)
 
 
 def shape_of(tensors: Tensors, name: str) -> tuple[int, ...]:

@@ -13,9 +13,11 @@ AXES = {
     "kl": "KL divergence (nats)",
 }
 BY_HOPS = "accuracy by hops"  # on unseen sequences
+BY_HEAD = {"previous": "previous-token score", "induction": "induction score"}
 DRAWN = {
     "probability on clean text",
     BY_HOPS,
+    *BY_HEAD.values(),
 }  # beside losses, accuracies and recalls, unless a person switches them off
 WORDS = {
     "in_context": "in context",
@@ -56,6 +58,8 @@ def _group_and_title(parts: list[str]) -> tuple[str, str]:
             return "recall", f"{memory} ({', '.join(where)})" if where else memory
         case ["loss" | "accuracy" as group, *where]:
             return group, " ".join([group, *map(_word, where)])
+        case ["previous" | "induction" as kind, head]:
+            return BY_HEAD[kind], head
         case ["cut" | "map", matrix, *share, metric] if share:
             kept = f"{matrix} at {'.'.join(share)}"  # 0.5% has a point
             if metric.startswith("p_"):

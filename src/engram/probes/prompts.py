@@ -14,7 +14,8 @@ from torch import Tensor
 from engram.errors import EngramError
 from engram.models import Network
 
-TOKENS_AT_ONCE = 2048  # so that logits and units of wide layers stay small beside the weights
+TOKENS_AT_ONCE = 2048  # so that units of wide layers stay small beside the weights
+LOGITS_AT_ONCE = 256  # positions: each has as many logits as there are tokens
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,13 @@ def text_loss(network: Network, tokens: Int[Tensor, "B T"], here: Entering | Non
     at_once = max(1, TOKENS_AT_ONCE // T)
     total = 0.0
     for x, ids in zip(here.x.split(at_once), tokens.split(at_once), strict=True):
-        logits = network.stream(start=here.layer, x=x)[:, :-1].flatten(0, 1)
-        total -= float(log_p(logits, ids[:, 1:].reshape(-1, 1)).sum())
+        end = network.stream(start=here.layer, x=x, read="none")[:, :-1].flatten(0, 1)
+        total += _loss_of_all(network, end, ids[:, 1:].reshape(-1, 1))
     return total / (len(tokens) * (T - 1))
+
+
+def _loss_of_all(network: Network, x: Float[Tensor, "n d"], wanted: Int[Tensor, "n 1"]) -> float:
+    """The sum over positions behind the last layer, some of them at a time."""
+    parts = zip(x.split(LOGITS_AT_ONCE), wanted.split(LOGITS_AT_ONCE), strict=True)
+    said = (log_p(network.stream(start=network.sizes.L + 1, x=x[:, None])[:, 0], ids) for x, ids in parts)
+    return -sum(float(one.sum()) for one in said)

@@ -23,6 +23,7 @@ from engram.probes.edits import Edit, fingerprint
 from engram.probes.prompts import Entering, Prompts, entering
 
 SIZE = 0.2
+ROWS_AT_ONCE = 8  # of text
 RIDGE = 1e-3  # of the mean of the diagonal: C of few tokens has no inverse
 MOST = 64.0  # times ‖x‖: beyond it a step is given up
 CLOSE = 0.01  # the smallest size that flips is found within a hundredth
@@ -54,19 +55,32 @@ def at(network: Network, here: Entering, place: int) -> At:
 @torch.no_grad()
 def second_moment(network: Network, tokens: Int[Tensor, "B T"], layer: int) -> Float[Tensor, "m m"]:
     """C + 10⁻³ (mean of its diagonal) 1 in float64, over all tokens but the first of each row, which is a sink."""
+    total: Tensor | None = None
+    for rows in tokens.split(ROWS_AT_ONCE):
+        total = _with_products(total, _keys(network, rows, layer))
+    assert total is not None  # tokens have at least one row
+    C = total.div_(len(tokens) * (tokens.shape[1] - 1))
+    C.diagonal().add_(RIDGE * C.diagonal().mean())
+    return C
+
+
+def _with_products(total: Tensor | None, k: Float[Tensor, "n m"]) -> Float[Tensor, "m m"]:
+    """Σ k kᵀ added in place: keys that outlive their rows leave holes in memory, half as large as a model."""
+    return k.T @ k if total is None else total.addmm_(k.T, k)
+
+
+def _keys(network: Network, rows: Int[Tensor, "b T"], layer: int) -> Float[Tensor, "n m"]:
+    """What W_F of the layer reads, in float64."""
     keys = list[Tensor]()
 
     def look(part: Part, at: int, tensor: Tensor) -> None:
         if (part, at) == ("units", layer):
             keys.append(tensor[:, 1:].flatten(0, 1).double())
 
-    for rows in tokens.split(8):
-        network.stream(rows, look, stop=layer, read="none")
+    network.stream(rows, look, stop=layer, read="none")
     if not keys:
         raise EngramError(f"layer: layer {layer} has no feed-forward part to write to; take another")
-    n = sum(map(len, keys))
-    C = sum((k.T @ k for k in keys), torch.zeros(())) / n
-    return C + RIDGE * C.diagonal().mean() * torch.eye(len(C), dtype=C.dtype, device=C.device)
+    return keys[0]
 
 
 def key_direction(k: Float[Tensor, " m"], C: Float[Tensor, "m m"]) -> Float[Tensor, " m"]:

@@ -1,6 +1,7 @@
 /** Where each head looks on a sequence, and what would be predicted without it. */
 import { toggleHead } from "./actions.js";
 import { HeadKey, Strip } from "./arcs.js";
+import { atOther } from "./between.js";
 import { DIVERGING, RISING } from "./colours.js";
 import { html } from "./html.js";
 import { Matrix } from "./matrix.js";
@@ -62,7 +63,7 @@ export function Attention() {
     const why = model.value && !headsSaid.value && !headsWrong.value ? "Measuring all heads…" : "This run has no heads whose attention could be shown.";
     return html`<${Panel} name="attention" title="Attention"><p class="hint">${why}</p><//>`;
   }
-  return html`<${Panel} name="attention" title="Attention">
+  return html`<${Panel} name="attention" title="Attention" note=${atOther.value}>
     <${Own} />${model.value && html`<p class="hint">The heads that are picked in the grids, or else the strongest of each kind.</p>`}
     <div class=${pending.value ? "wall waiting" : "wall"} data-testid="maps">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
     <${Bar} />

@@ -1,15 +1,8 @@
 /** What the run is: what it was made for, when, and every field of its Spec. */
-import { html } from "./html.js";
+import { duration, html } from "./html.js";
 import { Panel } from "./panel.js";
 import { day } from "./picker.js";
 import { about, info, run } from "./store.js";
-
-/** @param {number | null | undefined} seconds */
-function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "";
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
-}
 
 /** @param {{rows: [string, string][], fields?: boolean}} props */
 function List({ rows, fields = false }) {

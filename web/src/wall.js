@@ -1,4 +1,5 @@
 /** The memories, each in its association basis, as entries, or as the difference to another step. @import { Picture } from "./protocol.js" */
+import { atOther, refused } from "./between.js";
 import { DIVERGING } from "./colours.js";
 import { arrived, find } from "./frames.js";
 import { html, number, useSignal } from "./html.js";
@@ -6,7 +7,7 @@ import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { extent, fit, LEAST } from "./scale.js";
-import { about, basis, differs, locked, minus, now, rooted, shared } from "./store.js";
+import { about, basis, differs, locked, minus, now, rooted, shared, stored } from "./store.js";
 import { associates, wall } from "./view.js";
 
 function Basis() {
@@ -75,7 +76,8 @@ function Memory({ picture, large, enlarge }) {
 
 export function Wall() {
   const large = useSignal("");
-  return html`<${Panel} name="wall" title="Memories" tools=${html`<${Basis} /><${Difference} /><${Scale} />`}>
+  return html`<${Panel} name="wall" title="Memories" note=${atOther.value} tools=${html`<${Basis} /><${Difference} /><${Scale} />`}>
+    ${refused.value && html`<p class="hint" data-testid="not-computed">The weights of step ${stored} are the nearest: ${refused}.</p>`}
     <div class="wall">${wall.value.map((p) => html`<${Memory} key=${p.name} picture=${p} large=${large.value === p.name}
       enlarge=${() => (large.value = large.value === p.name ? "" : p.name)} />`)}</div>
     ${!wall.value.length && html`<p class="hint">${about.value ? "This run has no matrices to show." : "Waiting for the run."}</p>`}

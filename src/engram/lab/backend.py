@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from engram.errors import EngramError
+from engram.lab.any_step import AnyStep
 from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
 from engram.lab.model_reader import ModelReader, answered
-from engram.lab.presets import chosen, listed
+from engram.lab.presets import chosen, listed, presets
 from engram.lab.probed_run import ProbedRun
 from engram.lab.protocol import AskedOfModel, Intervene, Start
 from engram.lab.run_reader import RunReader
@@ -35,7 +37,9 @@ class Backend:
     """One home and its token, and perhaps a model of others."""
 
     def __init__(self, home: Path, model: WatchedModel | None = None):
-        self.mailbox, self.reader = Mailbox(home), RunReader(home)
+        self.mailbox = Mailbox(home)
+        self.any_step = AnyStep(lambda: self.mailbox.status()["state"] == "running")
+        self.reader = RunReader(home, self.any_step.of)
         self._prober = ThreadPoolExecutor(1, thread_name_prefix="prober")
         self.models = None if model is None else ModelReader(model, self._prober)
         self._probed, self._probed_reader = Cache(), RunReader(home)  # of the prober alone
@@ -68,7 +72,20 @@ class Backend:
         if self.models is not None and question.run == self.models.model.id:
             return self.models.asked(question)
         folder = self._probed_reader.run(question.run).folder  # refuses what is no run of this home
-        return answered(self._probed.get_or(question.run, lambda: ProbedRun(folder), most=MOST_PROBED), question)
+        probed = self._probed.get_or(
+            question.run, lambda: ProbedRun(folder, self.any_step.of(question.run)), most=MOST_PROBED
+        )
+        return answered(probed, question)
+
+    async def weights(self, name: str, step: int, gone: Event) -> None:
+        """Until those of a step are at hand: pages, and the runs that they look at, do not wait for it."""
+        if self.reader_of(name) is self.models:
+            raise EngramError("step: every revision of a model is at hand; none lies between them")
+        run = await self.thread(self.reader.seen, name)
+        if run.stored_step(None) != step and run.stored_step(step) != step:
+            await asyncio.get_running_loop().run_in_executor(
+                self.any_step.worker, self.any_step.compute, run, step, gone
+            )
 
     def reader_of(self, name: str) -> RunReader:
         """Who knows this run, or the model."""
@@ -157,10 +174,10 @@ def order_of(asked: Start | Intervene, reader: RunReader) -> Order:
     if asked.run is not None:
         return {"op": "go", "run": reader.run(asked.run).id}
     name = asked.preset or "birth.joint"
-    experiment, _, number = name.partition(" ")
-    label = f"training {number}" if number else ""
-    purpose = {"experiment": experiment, "scale": "quick", "label": label, "settings": asked.settings}
-    return spec_order(chosen(name, asked.seed, asked.settings)) | {"purpose": purpose}
+    spec, preset = chosen(name, asked.seed, asked.settings), presets()[name]
+    label = preset.words if preset.experiment.name != name else ""
+    purpose = {"experiment": preset.experiment.name, "scale": "quick", "label": label, "settings": asked.settings}
+    return spec_order(spec) | {"purpose": purpose}
 
 
 def spec_order(spec: Spec) -> Order:

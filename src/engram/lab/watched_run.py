@@ -13,7 +13,7 @@ import numpy as np
 from engram.errors import EngramError
 from engram.experiments.real.birth import BORN as HEAD_BORN
 from engram.lab import pictures
-from engram.models import Model
+from engram.models import Model, Weights
 from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.probes.columns import BY_HOPS, DRAWN, axis, column, curves, memories
@@ -53,10 +53,14 @@ class Cache(OrderedDict[Any, Any]):
 
 
 class WatchedRun(Follower):
-    """A run that somebody looks at."""
+    """A run that somebody looks at.
 
-    def __init__(self, folder: Path):
+    computed    weights of steps that are not stored, and yet are at hand
+    """
+
+    def __init__(self, folder: Path, computed: dict[int, Weights] | None = None):
         super().__init__(folder)
+        self.computed = {} if computed is None else computed  # another thread may add steps, and take them away
         self.id = folder.name
         self.state = "part-done"
         self.wrong: str | None = None  # why its rows cannot be read
@@ -86,6 +90,12 @@ class WatchedRun(Follower):
             ended = 0
         if not ended or ended != self._digest:
             self.state, self._digest = state(self.record), ended
+
+    def stored_step(self, step: int | None) -> int:
+        return step if step in self.computed else super().stored_step(step)
+
+    def _weights(self, step: int) -> Weights:
+        return self.computed.get(step) or super()._weights(step)
 
     def model(self, step: int) -> Model:
         return self._models.get_or(step, partial(super().model, step), most=24)
@@ -189,6 +199,7 @@ class WatchedRun(Follower):
             "state": self.state,
             "step": len(self.table) - 1 if len(self.table) else None,
             "snapshots": self.stored,
+            "computed": sorted(list(self.computed)),
             "live": next(iter(self.live), None),
             "why": self._why,
             "births": self._births.so_far(),

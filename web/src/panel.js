@@ -56,5 +56,6 @@ export function Panel({ name, title, note = "", tools, children }) {
 
 /** A model answers one question after the other: what is being computed may be that of another panel. */
 export function Computing() {
-  return html`<span class="hint" role="status">computing${state.value?.computing ? `: ${state.value.computing}` : ""}…</span>`;
+  const waiting = state.value?.waiting ?? [];
+  return html`<span class="hint" role="status" data-testid="computing">computing${state.value?.computing ? `: ${state.value.computing}` : ""}…${waiting.length > 0 && ` then ${waiting.join(", ")}`}</span>`;
 }

@@ -43,10 +43,10 @@ function pick(id) {
 /** @param {{of: Run}} props */
 function Entry({ of }) {
   const values = Object.entries(of.headline).map(([name, value]) => `${name} ${number(value)}`);
-  const told = [day(of.began), ...values, of.id].filter(Boolean).join(" · ");
+  const told = [day(of.began), ...values].filter(Boolean).join(" · ");
   return html`<li><button data-testid="run-entry" data-run=${of.id} aria-current=${of.id === run.value} title=${words(of)} onClick=${() => pick(of.id)}>
     <span>${words(of)}</span><span class="state" data-state=${stateOf(of)}>${stateOf(of)}</span>
-    <small>${of.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}${told}${of.note && html`<br />${of.note}`}</small></button></li>`;
+    <small>${of.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}${told} · <span class="id">${of.id}</span>${of.note && html`<br />${of.note}`}</small></button></li>`;
 }
 
 /** @param {KeyboardEvent} e @param {Run | undefined} first */

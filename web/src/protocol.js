@@ -5,7 +5,7 @@
  * @typedef {{id: string, title: string, seed: number, state: string, rows: number, steps: number, events: Mark[],
  *   family: string, parts_at: number, words: string, began: string | null, seconds: number | null, tags: string[],
  *   note: string, headline: Record<string, number | null>}} Run words: as `engram runs ls` says them
- * @typedef {{name: string, value: string}} Setting
+ * @typedef {{name: string, value: string, changed: boolean}} Setting changed: it is not the default
  * @typedef {string | number | boolean} Plain
  * @typedef {{name: string, type: "integer" | "number" | "boolean" | "text", value: Plain | null, choices: Plain[] | null}} Field
  * @typedef {{label: string} & (Field | {name: string, after: string, by: Record<string, Omit<Field, "name">>})} AskedField
@@ -48,7 +48,7 @@
  * @typedef {{t: "columns", run: string, columns: Column[]}} ColumnsSaid
  * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
- *   why: string | null, births: Mark[], trainer: Trainer, edits?: EditInForce[], computing?: string | null, computed?: number[]}} State why: it diverged
+ *   why: string | null, births: Mark[], trainer: Trainer, edits?: EditInForce[], computing?: string | null, waiting?: string[], computed?: number[]}} State why: it diverged
  * @typedef {{t: "cell", id: number, key: string, value: string, score: number, rank: number, margin: number | null,
  *   best: string}} CellSaid
  * @typedef {{t: "reading", run: string, step: number, error: string | null, tokens: number[], marks: string[],

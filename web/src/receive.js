@@ -3,14 +3,14 @@
  * @import { Frame, Heard, ReadingSaid, RunsSaid, State } from "./protocol.js"
  */
 import { batch, effect } from "@preact/signals";
-import { choose } from "./actions.js";
+import { choose, parentOf } from "./actions.js";
 import { arrived, keep } from "./frames.js";
 import { VERSION } from "./protocol.js";
 import { merge } from "./rows.js";
 import { read } from "./sequence.js";
 import { send } from "./socket.js";
 import { same } from "./steps.js";
-import { abouts, also, curvesOf, info, link, missing, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
+import { abouts, also, alsoOf, curvesOf, info, link, missing, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
 import { stillWanted } from "./view.js";
 
 const PATIENCE = 4;
@@ -85,6 +85,7 @@ function list(message) {
     if (!run.value && newest) choose(newest);
     const related = (/** @type {string} */ id) => message.runs.find((r) => r.id === id)?.family === info.value?.family;
     also.value = also.value.filter((id) => promised.has(id) || (known(id) && related(id)));
+    if (run.value && info.value && alsoOf.value !== run.value) also.value = parentOf(alsoOf.value = run.value);
   });
 }
 

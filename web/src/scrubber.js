@@ -87,7 +87,7 @@ export function Scrubber() {
   return html`<div class="scrubber">
     <div class="where">
       <output data-testid="step-label">step <b>${now.value}</b>${about.value ? ` of ${about.value.steps}` : ""}</output>
-      <small class=${atOther.value ? "other" : ""} data-testid="step-note" title=${refused.value}>${following.value ? "newest" : atOther.value.replace(/, not .*/, "").replace(/^of/, "weights of") || "pinned"}</small>
+      <small class=${atOther.value ? "other" : ""} data-testid="step-note" title=${refused.value}>${atOther.value.replace(/, not .*/, "").replace(/^of/, "weights of") || (following.value ? "newest" : "pinned")}</small>
     </div>
     <${Track} />
     <button class="quiet" aria-pressed=${logSteps.value} data-testid="log-steps" title="Logarithmic steps"

@@ -37,6 +37,8 @@ export const run = signal(null);
 export const step = signal(null);
 /** @type {Signal<string[]>} further runs whose curves are drawn */
 export const also = signal([]);
+/** The run beside which they were chosen. @type {Signal<string | null>} */
+export const alsoOf = signal(null);
 /** @type {Signal<"memory" | "raw">} */
 export const basis = signal("memory");
 export const differs = signal(false);
@@ -53,6 +55,10 @@ export const picked = signal([]);
 export const text = signal("");
 /** @type {Signal<number[] | null>} what the server made of it */
 export const tokens = signal(null);
+/** The last edit of a model, with the run that it was made in. @type {Signal<{run: string, said: import("./protocol.js").EditSaid} | null>} */
+export const edited = signal(null);
+/** What was typed for a truncation. */
+export const truncation = signal({ layer: "", matrix: "", share: "0.05", prompt: "The capital of France is", answer: "Paris", rival: "the" });
 /** @type {Signal<string[]>} */
 export const folded = signal([]);
 export const logSteps = signal(false);

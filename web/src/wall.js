@@ -6,8 +6,9 @@ import { html, number, useSignal } from "./html.js";
 import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
+import { measured } from "./rows.js";
 import { extent, fit, LEAST } from "./scale.js";
-import { about, basis, differs, locked, minus, now, rooted, shared, stored } from "./store.js";
+import { about, basis, columns, differs, locked, minus, now, rooted, shared, stored } from "./store.js";
 import { associates, wall } from "./view.js";
 
 function Basis() {
@@ -47,17 +48,28 @@ function ColourBar({ picture }) {
     <span>${high}</span></div>`;
 }
 
+const FEW = 12; // answers that are told at first
+
+/** How many more there are. @param {number} wrong @param {number} all */
+function rest(wrong, all) {
+  const more = Math.max(0, wrong - FEW);
+  return more ? `${more} more wrong, ${all - wrong} right` : `${all - FEW} more`;
+}
+
 /** What is answered to each question, by name, the wrong answers first. @param {{picture: Picture}} props */
 function Answers({ picture }) {
   void arrived.value;
-  const best = find(picture.name)?.best, right = picture.right;
+  const frame = find(picture.name), best = frame?.best, right = picture.right, all = useSignal(false);
   if (!best || !right) return null;
   const told = best.map((column, row) => ({ row, given: picture.columns[column] ?? column, wanted: picture.columns[right[row]] ?? right[row], good: column === right[row] }));
+  const whole = picture.name === "memory:W_F" ? measured(columns.value, "all.accuracy", frame.step) : null;
   const wrong = told.filter((t) => !t.good), inOrder = [...wrong, ...told.filter((t) => t.good)];
   return html`<details class="answers" data-testid=${`answers-${picture.name}`} open>
-    <summary>${told.length - wrong.length} of ${told.length} answered rightly</summary>
-    <ul>${inOrder.map((t) => html`<li key=${t.row} class=${t.good ? "right" : "wrong"}><span>${picture.rows[t.row] ?? t.row}</span>
-      <b>${t.given}</b>${!t.good && html`<small>right: ${t.wanted}</small>`}</li>`)}</ul></details>`;
+    <summary>This matrix alone answers ${told.length - wrong.length} of ${told.length} correctly</summary>
+    ${whole !== null && html`<p class="hint">The whole model, in which its input reaches the answer beside this matrix, too: ${Math.round(whole * told.length)} of ${told.length}, as the curve “accuracy over all facts” says.</p>`}
+    <ul>${(all.value ? inOrder : inOrder.slice(0, FEW)).map((t) => html`<li key=${t.row} class=${t.good ? "right" : "wrong"}><span>${picture.rows[t.row] ?? t.row}</span>
+      <b>${t.given}</b>${!t.good && html`<small>right: ${t.wanted}</small>`}</li>`)}</ul>
+    ${inOrder.length > FEW && html`<button class="quiet" onClick=${() => (all.value = !all.value)}>${all.value ? "fewer" : `… and ${rest(wrong.length, told.length)}`}</button>`}</details>`;
 }
 
 /** @param {{picture: Picture, large: boolean, enlarge: () => void}} props */

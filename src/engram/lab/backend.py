@@ -26,6 +26,14 @@ from engram.specs.encode import message_of
 from engram.specs.events import kind_called
 
 COMMANDS_A_SECOND = 20
+ASKED = {
+    "heads": "scores of all heads",
+    "compose": "composition",
+    "copying": "copying",
+    "truncate": "a truncation",
+    "edit": "an edit",
+    "undo": "an undo",
+}
 SECONDS_FOR_AN_ANSWER = 30.0
 SECONDS_TO_LEAVE = 2.0
 TRAINERS = 3  # that are asked to start a run, if each of them is about to leave
@@ -41,6 +49,7 @@ class Backend:
         self.any_step = AnyStep(lambda: self.mailbox.status()["state"] == "running")
         self.reader = RunReader(home, self.any_step.of)
         self._prober = ThreadPoolExecutor(1, thread_name_prefix="prober")
+        self.waiting_for_model: list[str] = []  # questions that the prober has not begun, in their order
         self.models = None if model is None else ModelReader(model, self._prober)
         self._probed, self._probed_reader = Cache(), RunReader(home)  # of the prober alone
         self._token = self.mailbox.token()
@@ -66,6 +75,15 @@ class Backend:
     async def model_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """What may take seconds: pages that look at runs do not wait for it."""
         return await asyncio.get_running_loop().run_in_executor(self._prober, work, *arguments)
+
+    async def answer_of_model(self, question: AskedOfModel) -> dict[str, Any]:
+        """In its turn; meanwhile pages are told what waits."""
+        self.waiting_for_model.append(name := ASKED[question.t])
+        return await self.model_thread(self._begin, name, question)
+
+    def _begin(self, name: str, question: AskedOfModel) -> dict[str, Any]:
+        self.waiting_for_model.remove(name)
+        return self.asked_of_model(question)
 
     def asked_of_model(self, question: AskedOfModel) -> dict[str, Any]:
         """The answer about the model, or about a run."""

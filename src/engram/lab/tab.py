@@ -137,7 +137,7 @@ class Tab:
         return await self.backend.thread_of(asked.run, getattr(known, asked.t), asked)  # type: ignore[union-attr]
 
     async def of_model(self, asked: AskedOfModel) -> Message:
-        found = await self.backend.model_thread(self.backend.asked_of_model, asked)
+        found = await self.backend.answer_of_model(asked)
         self.changed.set()  # other panels show the edited model
         return found
 
@@ -227,7 +227,7 @@ class Tab:
         run = self.backend.reader_of(view.run).seen(view.run, tick)
         for name in dict.fromkeys((view.run, *view.also)):
             found += self._news_of(sent, name, tick)
-        now = run.now(self.backend.trainer(tick))
+        now = run.now(self.backend.trainer(tick)) | {"waiting": list(self.backend.waiting_for_model)}
         found += [sent.unless(("state", ""), now, now)]
         return [json.dumps(message, allow_nan=False) for message in found if message]
 

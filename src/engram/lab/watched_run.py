@@ -24,6 +24,7 @@ from engram.records.table import Column, Table
 from engram.records.thinning import thinned
 from engram.records.trust import Untrusted
 from engram.specs.events import interventions
+from engram.specs.fields import fields
 from engram.tasks.batch import marks_of
 
 POLL = 0.03  # seconds
@@ -92,6 +93,8 @@ class WatchedRun(Follower):
             self.state, self._digest = state(self.record), ended
 
     def stored_step(self, step: int | None) -> int:
+        if step is None and self.computed:
+            return max(super().stored_step(None), *list(self.computed))
         return step if step in self.computed else super().stored_step(step)
 
     def _weights(self, step: int) -> Weights:
@@ -142,10 +145,19 @@ class WatchedRun(Follower):
         return {"t": "about", "run": self.id, "settings": self._settings} | known
 
     @cached_property
-    def _settings(self) -> list[dict[str, str]]:
+    def _settings(self) -> list[dict[str, Any]]:
         """Every field of the Spec by its dotted name, as it is stored."""
         found = ((name, _as_text(value)) for name, value in stored_spec.fields(self.record.spec_json))
-        return [{"name": name, "value": _shortened(text)} for name, text in found]
+        return [
+            {"name": name, "value": _shortened(text), "changed": text != self._defaults.get(name)}
+            for name, text in found
+        ]
+
+    @cached_property
+    def _defaults(self) -> dict[str, str]:
+        """Of the fields that have one; of a Spec that may not be built none is known."""
+        known = fields(self.spec) if self.untrusted is None else ()
+        return {one.field: _as_text(one.default) for one in known if one.default is not None or one.value is None}
 
     @cached_property
     def _listed(self) -> dict[str, Any]:

@@ -56,6 +56,6 @@ export function Panel({ name, title, note = "", tools, children }) {
 
 /** A model answers one question after the other: what is being computed may be that of another panel. */
 export function Computing() {
-  const waiting = state.value?.waiting ?? [];
+  const waiting = (state.value?.waiting ?? []).filter((what) => what !== state.value?.computing);
   return html`<span class="hint" role="status" data-testid="computing">computing${state.value?.computing ? `: ${state.value.computing}` : ""}…${waiting.length > 0 && ` then ${waiting.join(", ")}`}</span>`;
 }

@@ -33,7 +33,7 @@ function Own() {
 function HeadMap({ layer, head, name }) {
   const off = isOff(layer, head), title = `layer ${layer}, head ${head}`;
   return html`<figure class=${off ? "memory off" : "memory"}>
-    <figcaption data-testid=${`head-${layer}.${head}`}><span>layer ${layer}, head ${head}<br /><small>${roleOf(layer, head) || "no role that probes confirm"}</small></span>
+    <figcaption data-testid=${`head-${layer}.${head}`}><span>layer ${layer}, head ${head}<br /><small>${roleOf(layer, head) || (reading.value?.heads.length ? "no role that probes confirm" : "")}</small></span>
       <label class="check"><input type="checkbox" data-testid=${`ablate-${layer}.${head}`} checked=${off}
         onChange=${() => toggleHead(layer, head)} /> without it</label></figcaption>
     <${Matrix} picture=${name} label=${`Attention of ${title}`} room=${420} marks=${marks}

@@ -52,7 +52,10 @@ class Gguf:
     def _later(self, at: Stored, dtype: torch.dtype) -> Later:
         numbers = np.frombuffer(self.content, np.uint8, at.end - at.start, at.start)
         return Later(
-            at.shape, partial(dequantised, at.kind, numbers, at.shape, dtype), partial(at.kind.is_finite, numbers)
+            at.shape,
+            dtype,
+            partial(dequantised, at.kind, numbers, at.shape, dtype),
+            partial(at.kind.is_finite, numbers),
         )
 
     def bits(self) -> int:

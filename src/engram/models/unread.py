@@ -14,18 +14,23 @@ SMALL = 1 << 16  # bytes
 class Later:
     """A tensor whose shape is known and whose numbers are computed when they are asked for.
 
-    What is asked for a second time is kept: one pass through a model costs no memory, many passes cost no time.
+    What is asked for a second time is kept: one pass through a model costs no memory, many passes cost no time. Its
+    place is there from the beginning, which costs nothing until it is written to: whatever is made amid a pass, and
+    stays, pins the memory of that pass.
     """
 
-    def __init__(self, shape: tuple[int, ...], make: Callable[[], Tensor], is_finite: Callable[[], bool]):
+    def __init__(
+        self, shape: tuple[int, ...], dtype: torch.dtype, make: Callable[[], Tensor], is_finite: Callable[[], bool]
+    ):
         self.shape, self.is_finite, self._make = shape, is_finite, make
+        self._place = empty(shape, dtype)
         self._asked = False
         self._kept: Tensor | None = None
 
     @classmethod
     def of(cls, tensor: Tensor) -> "Later":
         """One that is there already."""
-        later = cls(tuple(tensor.shape), lambda: tensor, lambda: bool(tensor.isfinite().all()))
+        later = cls(tuple(tensor.shape), tensor.dtype, lambda: tensor, lambda: bool(tensor.isfinite().all()))
         later._kept = tensor
         return later
 
@@ -34,13 +39,13 @@ class Later:
             return self._kept
         tensor = self._make()
         if self._asked:
-            self._kept = tensor = empty(tensor.shape, tensor.dtype).copy_(tensor)
+            self._kept = tensor = self._place.copy_(tensor)
         self._asked = True
         return tensor
 
     def then(self, change: Callable[[Tensor], Tensor]) -> "Later":
         """The same numbers in another order, of the same shape."""
-        return Later(self.shape, lambda: change(self._make()), self.is_finite)
+        return Later(self.shape, self._place.dtype, lambda: change(self._make()), self.is_finite)
 
 
 class Unread(Mapping[str, Tensor]):

@@ -101,7 +101,7 @@ def test_truncation_keeps_a_share_of_singular_values(lab_of_model: Served) -> No
 @pytest.mark.parametrize(
     ("t", "fields", "why"),
     [
-        ("truncate", {"layer": 9, "matrix": "F", "share": 0.5, "prompt": PROMPT, "answer": "Paris"}, "no W_F9"),
+        ("truncate", {"layer": 9, "matrix": "F", "share": 0.5, "prompt": PROMPT, "answer": "Paris"}, "layers 1 to 3"),
         ("edit", {"prompt": PROMPT, "answer": "big city"}, "is 2 tokens"),
         ("edit", {"prompt": "a " * 80, "answer": "Rome"}, "reads at most 64"),
         ("edit", {"prompt": " ", "answer": "Rome"}, "prompt: it is empty"),

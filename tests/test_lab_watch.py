@@ -1,6 +1,7 @@
 """Watching in the lab, without a browser: pictures, predictions, and what is left of a broken run."""
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from engram.records import Record
 from engram.records.follow import Follower
 from engram.records.sealed import seal
+from engram.runner.execute import execute
+from engram.specs import Train
 from lab import Page, Served, served
 
 
@@ -181,3 +184,18 @@ def test_what_was_made_for_an_older_view_does_not_count_as_sent(page: Page) -> N
             before = len(page.frames)
             serial = page.hear("tick")["serial"]
             shown += [header["picture"] for header, _ in page.frames[before:]] if serial == 2 * step + 1 else []
+
+
+def test_any_step_of_a_run_at_rest_is_computed(page: Page, home: Path, tiny: Callable[..., Train]) -> None:
+    """Asked for, it counts as stored; until then the nearest stored step is shown."""
+    run = execute(tiny(seed=77, steps=7), home).id
+    page.say("view", run=run, step=6, pictures=["raw:W_O2"], dtype="f4", hz=20.0)
+    page.hear("frame")
+    assert (page.frames[-1][0]["step"], page.state["computed"]) == (4, [])
+    assert page.ask("weights", run=run, step=6)["ok"]
+    page.hear("frame")
+    assert page.frames[-1][0]["step"] == 6
+    assert np.allclose(page.frames[-1][1], Record(home / run).model(6).weights["W_O2"].numpy())
+    assert page.state["computed"] == [6]
+    assert page.ask("weights", run=run, step=4)["ok"], "what is stored is at hand"
+    assert "has the steps 0 … 7" in page.ask("weights", run=run, step=8)["error"]

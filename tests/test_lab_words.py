@@ -85,7 +85,8 @@ def test_paused_the_pictures_are_those_of_the_slider(page: Wire) -> None:
 
 
 def test_nothing_old_stands_under_a_new_text(seen: Page) -> None:
-    expect(seen.get_by_test_id("notice")).to_contain_text("There is no run nobody-s0-0123456789 here")
+    expect(seen.get_by_test_id("missing")).to_contain_text("There is no run nobody-s0-0123456789 here")
+    seen.get_by_test_id("run-entry").first.click()
     text, maps = seen.get_by_test_id("sequence-input"), seen.get_by_test_id("maps")
     text.fill("to be")
     wait(lambda: (lab_of(seen, "drawn('attention:1.1')") or {}).get("shape") == [5, 5])
@@ -93,8 +94,9 @@ def test_nothing_old_stands_under_a_new_text(seen: Page) -> None:
     expect(seen.get_by_test_id("predictions")).to_be_visible()
     text.fill("to bé")
     expect(seen.get_by_test_id("sequence-problem")).to_contain_text("not in the vocabulary")
-    expect(maps.locator("canvas").first).to_be_hidden()
-    expect(seen.get_by_test_id("predictions")).to_be_hidden()
+    expect(seen.get_by_test_id("sequence-problem")).to_contain_text("below is “to be”")
+    expect(maps.locator("canvas").first).to_be_visible()
+    expect(seen.get_by_test_id("predictions")).to_be_visible()
     text.fill("to")
     wait(lambda: (lab_of(seen, "drawn('attention:1.1')") or {}).get("shape") == [2, 2])
     expect(maps.locator("canvas").first).to_be_visible()

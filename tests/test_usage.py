@@ -144,7 +144,7 @@ def test_the_last_part_of_a_field_is_enough_where_it_is_unique(home: Path, said:
 
 def test_an_ambiguous_last_part_is_refused_with_the_candidates() -> None:
     specs = find("birth.fig3").specs("smoke", [0])
-    tests = specs[0].model_copy(update={"tests": {"other": specs[0].task}})
+    tests = specs[0].model_copy(update={"tests": {"other": specs[0].task}})  # type: ignore[union-attr]
     with pytest.raises(EngramError, match=r"--set K: could be task\.K, tests\.other\.K; write one of them"):
         full_name("K", [tests])
 

@@ -5,7 +5,8 @@
 import { batch } from "@preact/signals";
 import { ask, send } from "./socket.js";
 import { atOrBefore, lowerBound, nearest } from "./steps.js";
-import { ablate, about, also, events, info, last, now, picked, pointed, promised, run, runs, say, stages, state, step, stops, tokens, trainer, training } from "./store.js";
+import { forkedFrom } from "./forks.js";
+import { ablate, about, also, alsoOf, events, info, last, now, picked, pointed, promised, run, runs, say, stages, state, step, stops, tokens, trainer, training } from "./store.js";
 
 /** Look at the stored step nearest to x; from now on new data do not move it. @param {number} x */
 export function scrubTo(x) {
@@ -39,6 +40,13 @@ export function toggleLive() {
   step.value = step.value === null ? last.value : null;
 }
 
+/** What a branch was forked from: its curves are drawn, too. @param {string} id */
+export function parentOf(id) {
+  const all = runs.value ?? [], own = all.find((r) => r.id === id);
+  const parent = own && forkedFrom(own, all.filter((r) => r.family === own.family));
+  return parent ? [parent.id] : [];
+}
+
 /** Branches of one training are compared at one step; another training is followed live. @param {string} id @param {string[]} [beside] */
 export function choose(id, beside) {
   if (id === run.value) return;
@@ -50,7 +58,8 @@ export function choose(id, beside) {
     if (!related) ablate.value = []; // and other heads
     if (!related) picked.value = [];
     const swapped = also.value.map((other) => (other === id ? /** @type {string} */ (run.value) : other)); // both stay in sight
-    also.value = beside ?? (related ? swapped : []);
+    also.value = beside ?? (related ? swapped : parentOf(id));
+    alsoOf.value = id;
     run.value = id;
   });
 }

@@ -7,11 +7,11 @@ import { Heads } from "./heads.js";
 import { Help } from "./help.js";
 import { html } from "./html.js";
 import { Interventions } from "./interventions.js";
-import { Runs } from "./picker.js";
+import { RunList, Runs } from "./picker.js";
 import { Scrubber } from "./scrubber.js";
 import { Settings } from "./settings.js";
 import { Start } from "./start.js";
-import { dialog, link, model, ofOthers, run, runs, said, say, state } from "./store.js";
+import { dialog, link, missing, model, ofOthers, run, runs, said, say, state } from "./store.js";
 import { Timeline } from "./timeline.js";
 import { Tooltip } from "./tooltip.js";
 import { TopBar } from "./topbar.js";
@@ -69,10 +69,17 @@ function Panels() {
   </main>`;
 }
 
+/** The address names a run that is not in this folder. */
+function Missing() {
+  return html`<main class="missing" data-testid="missing"><h2>There is no run ${missing} here</h2>
+    <p class="hint">It may have been removed, or lie in another folder. ${runs.value?.length ? "These are here:" : "No run is here yet."}</p>
+    <${RunList} /></main>`;
+}
+
 export function App() {
-  const empty = runs.value !== null && !run.value;
-  return html`<header class="head"><${TopBar} />${!empty && model.value?.revisions !== 1 && html`<${Scrubber} />`}<${Banner} /><${Ended} /></header>
-    ${empty ? html`<${Empty} />` : html`<${Panels} />`}
+  const empty = runs.value !== null && !run.value, lost = missing.value !== null && missing.value === run.value;
+  return html`<header class="head"><${TopBar} />${!empty && !lost && model.value?.revisions !== 1 && html`<${Scrubber} />`}<${Banner} /><${Ended} /></header>
+    ${empty ? html`<${Empty} />` : lost ? html`<${Missing} />` : html`<${Panels} />`}
     <${Start} /><${Runs} /><${Help} /><${Tooltip} /><${Notice} />
     <div class="sr" role="status" aria-live="polite">${said.value.text}</div>`;
 }

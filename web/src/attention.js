@@ -1,14 +1,15 @@
 /** Where each head looks on a sequence, and what would be predicted without it. */
 import { toggleHead } from "./actions.js";
 import { HeadKey, Strip } from "./arcs.js";
+import { atOther } from "./between.js";
 import { DIVERGING, RISING } from "./colours.js";
 import { html } from "./html.js";
 import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { Predictions } from "./predictions.js";
-import { headsSaid, headsWrong } from "./probing.js";
-import { chosen, headName, pending, problem, query, reading } from "./sequence.js";
+import { headsWrong } from "./probing.js";
+import { chosen, pending, problem, query, reading, roleOf } from "./sequence.js";
 import { about, isOff, model, ofOthers, subtracted, text, tokens } from "./store.js";
 import { maps } from "./view.js";
 
@@ -32,7 +33,7 @@ function Own() {
 function HeadMap({ layer, head, name }) {
   const off = isOff(layer, head), title = `layer ${layer}, head ${head}`;
   return html`<figure class=${off ? "memory off" : "memory"}>
-    <figcaption data-testid=${`head-${layer}.${head}`}>${headName(layer, head)}
+    <figcaption data-testid=${`head-${layer}.${head}`}><span>layer ${layer}, head ${head}<br /><small>${roleOf(layer, head) || (reading.value?.heads.length ? "no role that probes confirm" : "")}</small></span>
       <label class="check"><input type="checkbox" data-testid=${`ablate-${layer}.${head}`} checked=${off}
         onChange=${() => toggleHead(layer, head)} /> without it</label></figcaption>
     <${Matrix} picture=${name} label=${`Attention of ${title}`} room=${420} marks=${marks}
@@ -59,11 +60,14 @@ function Bar() {
 
 export function Attention() {
   if (about.value && !maps.value.length) {
-    const why = model.value && !headsSaid.value && !headsWrong.value ? "Measuring all heads…" : "This run has no heads whose attention could be shown.";
+    const reads = about.value.settings.some((s) => s.name === "model.heads");
+    const none = reads ? "The heads of this model read a prompt once, at its end; their attention is not drawn here." : "This model has no attention heads.";
+    const why = !model.value ? none : headsWrong.value || "Measuring all heads…";
     return html`<${Panel} name="attention" title="Attention"><p class="hint">${why}</p><//>`;
   }
-  return html`<${Panel} name="attention" title="Attention">
+  return html`<${Panel} name="attention" title="Attention" note=${atOther.value}>
     <${Own} />${model.value && html`<p class="hint">The heads that are picked in the grids, or else the strongest of each kind.</p>`}
+    ${subtracted.value !== null && html`<p class="hint" data-testid="attention-minus">Less that of step ${subtracted}, as chosen in Memories (minus step).</p>`}
     <div class=${pending.value ? "wall waiting" : "wall"} data-testid="maps">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
     <${Bar} />
     ${reading.value && !pending.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than at step ${subtracted.value}`}</h3><${HeadKey} /></div>`}

@@ -1,25 +1,18 @@
 /** All branches of one training: pick one to look at, tick others to see their curves too. @import { Run } from "./protocol.js" */
 import { choose } from "./actions.js";
 import { dashOf } from "./colours.js";
+import { forkedFrom } from "./forks.js";
 import { html } from "./html.js";
 import { Panel } from "./panel.js";
-import { also, info, run, runs, trainer, trains } from "./store.js";
+import { also, alsoOf, info, run, runs, trainer, trains } from "./store.js";
 
 const MOST = 8; // curves beside the run that is looked at
 
 /** @typedef {{run: Run, depth: number}} Leaf */
 
-/** Whether one run did all that its fork did before it was forked. @param {Run} parent @param {Run} child */
-function contains(parent, child) {
-  return parent.events.length < child.events.length
-    && parent.events.every((e, i) => e.step === child.events[i].step && e.what === child.events[i].what);
-}
-
 /** Depth first, so that forks stand under what they were forked from. @param {Run[]} family @returns {Leaf[]} */
 export function tree(family) {
-  const parentOf = (/** @type {Run} */ child) => family.filter((r) => contains(r, child))
-    .sort((a, b) => b.events.length - a.events.length)[0];
-  const parents = new Map(family.map((r) => [r, parentOf(r)]));
+  const parents = new Map(family.map((r) => [r, forkedFrom(r, family)]));
   /** @type {(parent: Run | undefined, depth: number) => Leaf[]} */
   const under = (parent, depth) => family.filter((r) => parents.get(r) === parent)
     .sort((a, b) => a.parts_at - b.parts_at)
@@ -30,6 +23,7 @@ export function tree(family) {
 /** @param {string} id @param {boolean} on */
 function beside(id, on) {
   const rest = also.value.filter((other) => other !== id);
+  alsoOf.value = run.value;
   also.value = on ? [...rest, id].slice(-MOST) : rest;
 }
 

@@ -14,6 +14,7 @@ import { curvesEnd, end, held, pointed } from "./store.js";
  *   log: boolean, range: [number, number] | null}} Picture
  */
 const INCREMENTS = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((m) => m * 10 ** power));
+const HUGE = 1e6, ROOM = 4; // of values that an axis can show; of the first value, where others are larger
 const FONT = "11px system-ui, sans-serif";
 
 /** @param {boolean} log @returns {uPlot.Axis[]} */
@@ -26,10 +27,19 @@ function axes(log) {
   return [steps, { ...look, size: 48, gap: 6, values: (_, splits) => splits.map((y) => (y === null ? "" : number(y).replace("e+", "e"))) }];
 }
 
+/** The largest first value of the curves. @param {uPlot} u */
+function firstOf(u) {
+  const found = u.data.slice(1).map((line) => Math.abs(Array.from(line).find((y) => y != null) ?? 0));
+  return Math.max(1, ...found.filter((y) => y < HUGE));
+}
+
 /** @param {Picture} picture @returns {uPlot.Scales} */
 function scales({ log, range }) {
   /** With room above, and 0 in it. @type {uPlot.Scale.Range} */
-  const whole = (_u, min, max) => (min < 0 || max > 0 ? [Math.min(0, 1.05 * min), Math.max(0, 1.05 * max)] : [0, 1]);
+  const whole = (u, min, max) => {
+    const most = max > HUGE ? ROOM * firstOf(u) : max; // a curve that diverges leaves the picture; what was before is seen
+    return min < 0 || most > 0 ? [Math.min(0, 1.05 * (min < -HUGE ? -most : min)), Math.max(0, 1.05 * most)] : [0, 1];
+  };
   return {
     x: { time: false, distr: log ? 4 : 1, asinh: 1, range: () => [0, Math.max(1, curvesEnd.peek())] },
     y: { range: range ?? whole },
@@ -42,16 +52,23 @@ function drawLevels(u, { levels }) {
   let free = Infinity;
   ctx.save();
   ctx.font = `${10.5 * dpr}px system-ui, sans-serif`;
-  ctx.textAlign = "right";
   ctx.textBaseline = "alphabetic";
   for (const level of [...levels].sort((a, b) => a.value - b.value)) {
     const y = u.valToPos(level.value, "y", true);
     if (y < bbox.top || y > bbox.top + bbox.height + 1) continue;
     free = Math.min(y - 4 * dpr, free - gap);
     dashed(ctx, bbox, y, level.colour);
-    named(ctx, level.name, bbox.left + bbox.width - 6 * dpr, free, level.colour);
+    const left = crowded(u, free - gap / 2, gap);
+    ctx.textAlign = left ? "left" : "right";
+    named(ctx, level.name, left ? bbox.left + 6 * dpr : bbox.left + bbox.width - 6 * dpr, free, level.colour);
   }
   ctx.restore();
+}
+
+/** Whether a curve passes where a name would stand at the right. @param {uPlot} u @param {number} y @param {number} gap */
+function crowded(u, y, gap) {
+  const from = Math.floor(0.7 * u.data[0].length);
+  return u.data.slice(1).some((line) => Array.from(line).slice(from).some((v) => v != null && Math.abs(u.valToPos(v, "y", true) - y) < gap));
 }
 
 /** @param {CanvasRenderingContext2D} ctx @param {uPlot.BBox} box @param {number} y @param {string} colour */

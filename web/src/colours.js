@@ -27,6 +27,13 @@ export function colourOf(name, place = 0) {
   return now(NAMED[name] ?? CYCLE[place % CYCLE.length]);
 }
 
+/** The same for what is drawn together: those without a colour of their own take what the others leave. @param {string[]} names */
+export function coloursOf(names) {
+  const own = names.map((name) => NAMED[name]), free = CYCLE.filter((pair) => !own.includes(pair));
+  let next = 0;
+  return own.map((pair) => now(pair ?? (free.length ? free : CYCLE)[next++ % (free.length || CYCLE.length)]));
+}
+
 const DASHES = [[], [6, 3], [2, 2], [9, 3, 2, 3]];
 
 /** Branches beside a run are told apart by their dashes. @param {number} place */
@@ -40,7 +47,7 @@ export const accent = computed(() => now(["#0b64a0", "#6cb6f5"]));
 
 /** Stops from the least value to the greatest. The middle of a diverging map is the ground. */
 export const DIVERGING = computed(() => (dark.value
-  ? ["#c2e4ff", "#4a9fdc", "#1d3c57", "#171a1f", "#5a2f14", "#e0762f", "#ffdcb8"]
+  ? ["#c2e4ff", "#4a9fdc", "#2a5a82", "#171a1f", "#87461c", "#e0762f", "#ffdcb8"]
   : ["#00365f", "#2f7fb8", "#b3d4ea", "#ffffff", "#f8cfae", "#dc6a1e", "#7f2a00"]));
 export const RISING = computed(() => (dark.value
   ? ["#171a1f", "#17405f", "#2c80b8", "#86c8f2", "#f2faff"]

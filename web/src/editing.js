@@ -1,12 +1,16 @@
 /** Another answer written into the model: what moved, and the way back. @import { Answer, EditInForce, EditSaid } from "./protocol.js" */
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { html, number, percent } from "./html.js";
 import { Computing, Panel } from "./panel.js";
 import { ask } from "./socket.js";
-import { run, say, state, stored } from "./store.js";
+import { edited, run, say, state, stored } from "./store.js";
 
 const prompt = signal("The capital of France is"), answer = signal("Rome");
-const said = signal(/** @type {EditSaid | null} */ (null));
+/** What the last edit did, as long as it is in force; a reload keeps it. */
+const said = computed(() => {
+  const last = edited.value, there = last?.run === run.value && state.value?.edits?.some((e) => e.prompt === last.said.prompt && e.answer === last.said.answer);
+  return last && there ? last.said : null;
+});
 const wrong = signal(""), busy = signal(false);
 
 /** @param {Event} e */
@@ -29,7 +33,7 @@ async function undo(edit) {
 function take(reply, good) {
   const bad = reply.t === "answer", kind = /** @type {string} */ (reply.t);
   wrong.value = bad ? /** @type {Answer} */ (reply).error ?? "" : "";
-  said.value = kind === "edit" ? /** @type {any} */ (reply) : null;
+  if (kind === "edit" && run.value) edited.value = { run: run.value, said: /** @type {any} */ (reply) };
   if (!bad) say(good);
 }
 

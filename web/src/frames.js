@@ -3,7 +3,7 @@
  * @import { Frame } from "./protocol.js"
  */
 import { signal } from "@preact/signals";
-import { ablate, run, step, stored, subtracted, tokens } from "./store.js";
+import { ablate, now, run, step, stored, subtracted, tokens } from "./store.js";
 
 const MOST = 400;
 
@@ -40,7 +40,7 @@ export const sequenceOf = (picture) => (picture.startsWith("attention:") ? `${ru
 export function find(picture) {
   const place = setting(picture, run.value ?? "");
   if (step.value === null) return newest.get(place);
-  return used(`${step.value}|u8|${place}`) ?? used(`${stored.value}|u8|${place}`); // live weights are not stored, but may be held
+  return used(`${now.value}|u8|${place}`) ?? used(`${stored.value}|u8|${place}`); // live weights are not stored, but may be held
 }
 
 /** @param {string} key */

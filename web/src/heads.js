@@ -1,5 +1,6 @@
 /** All heads of a model as two grids: previous-token and induction scores. @import { Head, HeadScores } from "./protocol.js" */
 import { signal } from "@preact/signals";
+import { atOther } from "./between.js";
 import { RISING, pixels } from "./colours.js";
 import { html, number } from "./html.js";
 import { Panel } from "./panel.js";
@@ -90,7 +91,7 @@ export function Provenance() {
 }
 
 export function Heads() {
-  return html`<${Panel} name="heads" title="Heads" tools=${picked.value.length > 0 && html`<button class="quiet" onClick=${() => (picked.value = [])}>pick the strongest</button>`}>
+  return html`<${Panel} name="heads" title="Heads" note=${atOther.value} tools=${picked.value.length > 0 && html`<button class="quiet" onClick=${() => (picked.value = [])}>pick the strongest</button>`}>
     <${Provenance} />
     ${headsWrong.value && html`<p class="error" data-testid="heads-wrong">${headsWrong}</p>`}
     ${headsSaid.value ? html`<div class="heads-both"><${Grid} kind="previous" /><${Grid} kind="induction" /></div><${Legend} /><${Told} />

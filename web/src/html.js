@@ -21,3 +21,11 @@ export function plain(text, type) {
 
 /** A share as a percentage. @param {number | null} p */
 export const percent = (p) => (p === null ? "–" : `${p < 0.0995 ? (100 * p).toFixed(1) : Math.round(100 * p)} %`);
+
+/** @param {number | null | undefined} seconds */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "";
+  if (seconds < 1) return "a second";
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}

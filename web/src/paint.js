@@ -70,7 +70,7 @@ export function layout(frame, room, marks) {
   const [rows, columns] = frame.shape, ratio = devicePixelRatio || 1;
   const pixels = (/** @type {number} */ left) => Math.min((room - left - (marks.columns.length ? OVERHANG : 0)) / columns, (TALLEST * room) / rows) * ratio;
   const left = pixels(margin(marks)) < 1 ? 0 : margin(marks), exact = pixels(left);
-  const cell = (exact >= 1 ? Math.floor(exact) : exact) / ratio;
+  const cell = (exact >= 2 ? Math.floor(exact) : exact) / ratio; // a long sequence fills its room rather than half of it
   return { left, top: marks.columns.length ? 16 : 0, cell, width: cell * columns, height: cell * rows };
 }
 
@@ -85,7 +85,7 @@ export function paint(canvas, small, frame, { scale, place, marks, cross }) {
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width + 1, height + 1);
-  context.imageSmoothingEnabled = place.cell * ratio < 1;
+  context.imageSmoothingEnabled = place.cell * ratio < 1 || !Number.isInteger(place.cell * ratio);
   context.drawImage(small, place.left, place.top, place.width, place.height);
   context.strokeStyle = faint.value;
   context.strokeRect(place.left + 0.5, place.top + 0.5, place.width - 1, place.height - 1);

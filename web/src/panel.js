@@ -40,13 +40,14 @@ export function fold(name, open = folded.value.includes(name)) {
   folded.value = open ? rest : [...rest, name];
 }
 
-/** @param {{name: string, title: string, tools?: unknown, children?: unknown}} props */
-export function Panel({ name, title, tools, children }) {
+/** @param {{name: string, title: string, note?: string, tools?: unknown, children?: unknown}} props note: what its pictures are of, where that is not what is asked for */
+export function Panel({ name, title, note = "", tools, children }) {
   const body = useSight(name), open = !folded.value.includes(name);
   return html`<section class="panel" id=${`panel-${name}`} aria-label=${title}>
     <header>
       <h2><button class="fold" aria-expanded=${open} aria-controls=${`body-${name}`} onClick=${() => fold(name)}>
         <span class="chevron" aria-hidden="true"></span>${title}</button></h2>
+      ${open && note && html`<small class="other" data-testid=${`note-${name}`} role="status">${note}</small>`}
       ${open && html`<div class="tools">${tools}</div>`}
     </header>
     <div class="body" id=${`body-${name}`} ref=${body} hidden=${!open}>${open && children}</div>
@@ -55,5 +56,6 @@ export function Panel({ name, title, tools, children }) {
 
 /** A model answers one question after the other: what is being computed may be that of another panel. */
 export function Computing() {
-  return html`<span class="hint" role="status">computing${state.value?.computing ? `: ${state.value.computing}` : ""}…</span>`;
+  const waiting = (state.value?.waiting ?? []).filter((what) => what !== state.value?.computing);
+  return html`<span class="hint" role="status" data-testid="computing">computing${state.value?.computing ? `: ${state.value.computing}` : ""}…${waiting.length > 0 && ` then ${waiting.join(", ")}`}</span>`;
 }

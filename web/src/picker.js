@@ -43,10 +43,10 @@ function pick(id) {
 /** @param {{of: Run}} props */
 function Entry({ of }) {
   const values = Object.entries(of.headline).map(([name, value]) => `${name} ${number(value)}`);
-  const told = [day(of.began), ...values, of.id].filter(Boolean).join(" · ");
+  const told = [day(of.began), ...values].filter(Boolean).join(" · ");
   return html`<li><button data-testid="run-entry" data-run=${of.id} aria-current=${of.id === run.value} title=${words(of)} onClick=${() => pick(of.id)}>
     <span>${words(of)}</span><span class="state" data-state=${stateOf(of)}>${stateOf(of)}</span>
-    <small>${of.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}${told}${of.note && html`<br />${of.note}`}</small></button></li>`;
+    <small>${of.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}${told} · <span class="id">${of.id}</span>${of.note && html`<br />${of.note}`}</small></button></li>`;
 }
 
 /** @param {KeyboardEvent} e @param {Run | undefined} first */
@@ -56,16 +56,21 @@ function key(e, first) {
   pick(first.id);
 }
 
-export function Runs() {
-  const asked = typed.value.toLowerCase().split(/\s+/).filter(Boolean), open = dialog.value === "runs";
-  const found = open ? [...(runs.value ?? [])].reverse().filter((r) => fits(r, asked)) : [];
+/** A search, and the runs that it finds. */
+export function RunList() {
+  const asked = typed.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = [...(runs.value ?? [])].reverse().filter((r) => fits(r, asked));
   const rest = found.length - MOST;
-  return html`<${Dialog} name="runs" title="Runs"><div class="runs">
+  return html`<div class="runs">
     <input type="text" autofocus data-testid="run-search" aria-label="Search among the runs" spellcheck=${false} autocomplete="off" value=${typed.value}
       placeholder="experiment, setting, tag, state, date…" onInput=${(/** @type {any} */ e) => (typed.value = e.target.value)}
       onKeyDown=${(/** @type {KeyboardEvent} */ e) => key(e, found[0])} />
     <ul>${found.slice(0, MOST).map((r) => html`<${Entry} key=${r.id} of=${r} />`)}</ul>
-    ${!found.length && html`<p class="hint">No run fits.</p>`}
+    ${!found.length && html`<p class="hint">No matching runs.</p>`}
     ${rest > 0 && html`<p class="hint">${rest} more: search for them.</p>`}
-  </div><//>`;
+  </div>`;
+}
+
+export function Runs() {
+  return html`<${Dialog} name="runs" title="Runs">${dialog.value === "runs" && html`<${RunList} />`}<//>`;
 }

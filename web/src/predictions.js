@@ -41,7 +41,7 @@ function Row({ said, t, place, least, most }) {
   return html`<tr aria-rowindex=${place} aria-current=${mine} data-position=${t} onClick=${() => (chosen.value = t)}>
     <td>${t + 1}</td><td class="token">${said.marks[t]}</td>
     <td class="token">${right ?? ""} <small>${right === null ? "" : percent(p)}</small></td>
-    <td class="guesses">${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === right ? "hit" : ""}>
+    <td class="guesses" title=${said.predictions[t].map((g) => `${g.mark} ${percent(g.p)}`).join(" · ")}>${said.predictions[t].map((g, i) => html`<span key=${i} class=${g.mark === right ? "hit" : ""}>
       <b>${g.mark}</b> <small>${percent(g.p)}</small></span>`)}</td>
     ${parted(said) && html`<td class="where"><${Split} parts=${partsAt(said, t)} least=${least} most=${most} /></td>`}
   </tr>`;

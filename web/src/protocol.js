@@ -5,13 +5,13 @@
  * @typedef {{id: string, title: string, seed: number, state: string, rows: number, steps: number, events: Mark[],
  *   family: string, parts_at: number, words: string, began: string | null, seconds: number | null, tags: string[],
  *   note: string, headline: Record<string, number | null>}} Run words: as `engram runs ls` says them
- * @typedef {{name: string, value: string}} Setting
+ * @typedef {{name: string, value: string, changed: boolean}} Setting changed: it is not the default
  * @typedef {string | number | boolean} Plain
  * @typedef {{name: string, type: "integer" | "number" | "boolean" | "text", value: Plain | null, choices: Plain[] | null}} Field
  * @typedef {{label: string} & (Field | {name: string, after: string, by: Record<string, Omit<Field, "name">>})} AskedField
  *   by: what is offered depends on what was chosen in the field `after`
  * @typedef {{kind: string, title: string, hint: string, fields: AskedField[]}} Intervention
- * @typedef {{name: string, title: string, about: string, fields: Field[]}} Preset
+ * @typedef {{name: string, experiment: string, title: string, about: string, seconds: number | null, fields: (Field & {meaning: string})[]}} Preset
  * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
  *   diagonal?: boolean, right: number[] | null}} Picture right: the column of the right answer to each row
  * @typedef {{name: string, title: string, group: string, axis: string, drawn: boolean}} Column drawn: without being asked for
@@ -43,11 +43,12 @@
  * @typedef {{t: "heads" | "compose" | "copying", run: string, step: number | null}} ProbeAsked
  * @typedef {{t: "truncate", run: string, step: number | null, layer: number, matrix: string, share: number, prompt: string, answer: string, rival: string}} TruncateAsked
  * @typedef {{t: "edit", run: string, step: number | null, prompt: string, answer: string}} EditAsked
+ * @typedef {{t: "weights", run: string, step: number}} WeightsAsked
  * @typedef {{t: "undo", run: string, step: number | null, edit: number}} UndoAsked
  * @typedef {{t: "columns", run: string, columns: Column[]}} ColumnsSaid
  * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
- *   why: string | null, births: Mark[], trainer: Trainer, edits?: EditInForce[], computing?: string | null}} State why: it diverged
+ *   why: string | null, births: Mark[], trainer: Trainer, edits?: EditInForce[], computing?: string | null, waiting?: string[], computed?: number[]}} State why: it diverged
  * @typedef {{t: "cell", id: number, key: string, value: string, score: number, rank: number, margin: number | null,
  *   best: string}} CellSaid
  * @typedef {{t: "reading", run: string, step: number, error: string | null, tokens: number[], marks: string[],
@@ -70,7 +71,7 @@
  * @typedef {{t: "start", run: string}} GoOn
  * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
  * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
- * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked} Question gets an id when it is sent
+ * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked} Question gets an id when it is sent
  *
  * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
  *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header

@@ -2,19 +2,22 @@
  * What the server says goes into the store.
  * @import { Frame, Heard, ReadingSaid, RunsSaid, State } from "./protocol.js"
  */
-import { batch } from "@preact/signals";
-import { choose } from "./actions.js";
+import { batch, effect } from "@preact/signals";
+import { choose, parentOf } from "./actions.js";
 import { arrived, keep } from "./frames.js";
 import { VERSION } from "./protocol.js";
 import { merge } from "./rows.js";
 import { read } from "./sequence.js";
 import { send } from "./socket.js";
 import { same } from "./steps.js";
-import { abouts, also, curvesOf, info, link, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
+import { abouts, also, alsoOf, curvesOf, info, link, missing, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
 import { stillWanted } from "./view.js";
 
+const PATIENCE = 4;
 /** How often the list is asked for again before a run that is not in it is given up. */
-let patience = 10;
+let patience = PATIENCE;
+/** The run for which it was asked. @type {string | null} */
+let wanted = null;
 
 /** What belongs together waits for its tick: the page is drawn once for all of it. */
 const waiting = { news: /** @type {Heard[]} */ ([]), readings: /** @type {ReadingSaid[]} */ ([]), frames: /** @type {Frame[]} */ ([]) };
@@ -71,21 +74,24 @@ function take(message) {
 function list(message) {
   const known = (/** @type {string} */ id) => promised.has(id) || message.runs.some((r) => r.id === id);
   const lost = run.value !== null && !known(run.value);
-  if (lost && patience-- > 0) {
-    setTimeout(send, 500, { t: "runs" }); // a run that was ordered with the page may not have begun yet
-    return;
-  }
+  if (run.value !== wanted) patience = PATIENCE;
+  wanted = run.value;
+  if (lost && patience-- > 0) setTimeout(send, 500, { t: "runs" }); // a run that was ordered with the page may not have begun yet
   batch(() => {
     runs.value = message.runs;
     presets.value = message.presets;
     const newest = trainer.value.run ?? message.runs[message.runs.length - 1]?.id;
-    if (lost) say(`There is no run ${run.value} here.${newest ? " What you see is another one." : ""}`, true);
-    if (lost) run.value = null;
+    missing.value = lost && patience < 0 ? run.value : null;
     if (!run.value && newest) choose(newest);
     const related = (/** @type {string} */ id) => message.runs.find((r) => r.id === id)?.family === info.value?.family;
     also.value = also.value.filter((id) => promised.has(id) || (known(id) && related(id)));
+    if (run.value && info.value && alsoOf.value !== run.value) also.value = parentOf(alsoOf.value = run.value);
   });
 }
+
+effect(() => { // an address may be changed by hand
+  if (run.value && runs.peek() && !promised.has(run.value) && !runs.peek()?.some((r) => r.id === run.value)) send({ t: "runs" });
+});
 
 /** @param {State} message */
 function progress(message) {

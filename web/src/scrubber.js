@@ -1,8 +1,9 @@
 /** One slider over all stored steps, for the whole page. @import { Mark } from "./protocol.js" */
 import { scrubTo } from "./actions.js";
+import { atOther, refused } from "./between.js";
 import { html } from "./html.js";
 import { fromTrack, ticks, toTrack } from "./steps.js";
-import { about, end, events, following, held, last, logSteps, now, stages, state, stored } from "./store.js";
+import { about, end, events, following, held, last, logSteps, now, stages, state } from "./store.js";
 
 /** @type {number[]} */
 const NONE = [];
@@ -83,11 +84,10 @@ function Track() {
 }
 
 export function Scrubber() {
-  const elsewhere = !following.value && stored.value !== null && stored.value !== now.value;
   return html`<div class="scrubber">
     <div class="where">
       <output data-testid="step-label">step <b>${now.value}</b>${about.value ? ` of ${about.value.steps}` : ""}</output>
-      <small>${following.value ? "newest" : elsewhere ? `weights of step ${stored.value}` : "pinned"}</small>
+      <small class=${atOther.value ? "other" : ""} data-testid="step-note" title=${refused.value}>${atOther.value.replace(/, not .*/, "").replace(/^of/, "weights of") || (following.value ? "newest" : "pinned")}</small>
     </div>
     <${Track} />
     <button class="quiet" aria-pressed=${logSteps.value} data-testid="log-steps" title="Logarithmic steps"

@@ -21,15 +21,23 @@ effect(() => {
 });
 /** The text whose tokens are known. */
 const translated = signal("");
-/** Whether what was typed is not yet, or cannot be, what the pictures show. */
-export const pending = computed(() => text.value !== "" && text.value !== translated.value);
 const wrongText = signal(""), wrongReading = signal("");
-/** Why there is none. */
-export const problem = computed(() => wrongText.value || wrongReading.value);
+/** Whether what was typed is not yet what the pictures show. */
+export const pending = computed(() => text.value !== "" && text.value !== translated.value && !wrongText.value);
+/** What the pictures show while what was typed is no sequence. */
+const instead = computed(() => (tokens.value === null ? "a sequence of the task’s own" : `“${translated.value}”`));
+/** Why there is none, or what is shown in its place. */
+export const problem = computed(() => (wrongText.value ? `${wrongText.value}; below is ${instead.value}` : wrongReading.value));
 /** What a head is called: by its place, and by the role that probes confirm at this step. @param {number} layer @param {number} head */
 export function headName(layer, head) {
+  const role = roleOf(layer, head);
+  return `layer ${layer}, head ${head}${role && ` · ${role}`}`;
+}
+
+/** "induction head, 70 % of its attention" @param {number} layer @param {number} head */
+export function roleOf(layer, head) {
   const found = reading.value?.heads.find((h) => h.layer === layer && h.head === head);
-  return `layer ${layer}, head ${head}${found?.role ? ` · ${found.role}, ${percent(found.share)}` : ""}`;
+  return found?.role ? `${found.role}, ${percent(found.share)} of its attention` : "";
 }
 
 /** What a part of the model is called. @param {string} part */

@@ -5,8 +5,8 @@ import { theme } from "./theme.js";
 
 const { run, step } = store;
 const TAB = "engram.lab", BROWSER = "engram.lab.taste";
-const { also, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, logSteps, groupsSwitched } = store;
-const OF_TAB = { also, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded };
+const { also, alsoOf, edited, truncation, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, logSteps, groupsSwitched } = store;
+const OF_TAB = { also, alsoOf, edited, truncation, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded };
 const OF_BROWSER = { theme, logSteps, groupsSwitched };
 
 /** @typedef {Record<string, import("@preact/signals").Signal<any>>} Signals */

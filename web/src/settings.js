@@ -1,15 +1,8 @@
 /** What the run is: what it was made for, when, and every field of its Spec. */
-import { html } from "./html.js";
+import { duration, html } from "./html.js";
 import { Panel } from "./panel.js";
 import { day } from "./picker.js";
 import { about, info, run } from "./store.js";
-
-/** @param {number | null | undefined} seconds */
-function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "";
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
-}
 
 /** @param {{rows: [string, string][], fields?: boolean}} props */
 function List({ rows, fields = false }) {
@@ -17,12 +10,18 @@ function List({ rows, fields = false }) {
     html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
+/** @param {import("./protocol.js").Setting} s @returns {[string, string]} */
+const pair = (s) => [s.name, s.value];
+
 export function Settings() {
   const known = info.value, settings = about.value?.settings ?? [];
+  const rest = settings.filter((s) => !s.changed);
   /** @type {[string, string][]} */
   const told = [["run", run.value ?? ""], ["what", known?.words ?? ""], ["began", day(known?.began ?? null)],
     ["trained for", duration(known?.seconds)], ["tags", known?.tags.join(", ") ?? ""], ["note", known?.note ?? ""]];
   return html`<${Panel} name="settings" title="Settings"><div data-testid="settings">
-    <${List} rows=${told} /><${List} fields rows=${settings.map((s) => /** @type {[string, string]} */ ([s.name, s.value]))} /></div>
+    <${List} rows=${told} /><${List} fields rows=${settings.filter((s) => s.changed).map(pair)} />
+    ${rest.length > 0 && html`<details class="rest" data-testid="settings-rest"><summary>${rest.length} settings at their defaults</summary>
+      <${List} fields rows=${rest.map(pair)} /></details>`}</div>
   <//>`;
 }

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { choose, report } from "./actions.js";
 import { Dialog } from "./dialog.js";
-import { html, plain } from "./html.js";
+import { duration, html, plain } from "./html.js";
 import { ask } from "./socket.js";
 import { dialog, link, presets, step, trainer } from "./store.js";
 
@@ -21,6 +21,16 @@ const preset = () => presets.value.find((p) => p.name === chosen.value) ?? prese
 function settings(from) {
   const changed = from.fields.filter((f) => typed.value[f.name] !== undefined && typed.value[f.name] !== String(f.value));
   return Object.fromEntries(changed.map((f) => [f.name, plain(typed.value[f.name], f.type)]));
+}
+
+/** What the time of a training grows with; how the fields that were changed change it is a rough guess. */
+const COSTLY = ["plan.steps", "plan.batch", "task.T", "model.d"];
+
+/** @param {Preset} from */
+function takes(from) {
+  const more = from.fields.filter((f) => COSTLY.includes(f.name)).map((f) => Number(typed.value[f.name] ?? f.value) / Number(f.value));
+  const seconds = from.seconds === null ? NaN : more.reduce((all, x) => all * x, from.seconds);
+  return Number.isFinite(seconds) && seconds > 0 ? `Takes about ${duration(seconds)} here.` : "";
 }
 
 /** @param {string} error @param {string | null} [field] */
@@ -56,23 +66,24 @@ function errorOf(name) {
   return answer.value.error?.replace(`${name}: `, "");
 }
 
-/** @param {{field: Field, value: string, set: (value: string) => void}} props */
-function Entry({ field: { name, choices }, value, set }) {
+/** @param {{field: Field & {meaning: string}, value: string, set: (value: string) => void}} props */
+function Entry({ field: { name, meaning, choices }, value, set }) {
   const error = errorOf(name), id = `field-${name}`;
   const common = { id, "data-testid": id, value, "aria-invalid": !!error, "aria-describedby": `error-${name}` };
   const changed = (/** @type {any} */ e) => {
     if (errorOf(name)) answer.value = null;
     set(e.target.value);
   };
-  return html`<label for=${id}>${name}</label>
+  return html`<label for=${id} title=${meaning}>${name}</label>
     <div class="entry">${choices?.length ? html`<select ...${common} onChange=${changed}>${choices.map((c) => html`<option key=${c} value=${String(c)}>${String(c)}</option>`)}</select>`
       : html`<input ...${common} spellcheck=${false} autocomplete="off" onInput=${changed} />`}
-    <span class="error" id=${`error-${name}`} data-testid=${`field-error-${name}`}>${error}</span></div>`;
+    <span class="error" id=${`error-${name}`} data-testid=${`field-error-${name}`}>${error}</span>
+    ${!error && meaning && html`<small class="meaning">${meaning}</small>`}</div>`;
 }
 
 /** @param {{from: Preset}} props */
 function Fields({ from }) {
-  const seedField = { name: "seed", type: "integer", value: 0, choices: null };
+  const seedField = { name: "seed", type: "integer", value: 0, choices: null, meaning: "of data and initial weights: another one, another training" };
   return html`<div class="fields">
     ${from.fields.map((f) => html`<${Entry} key=${f.name} field=${f} value=${typed.value[f.name] ?? String(f.value)}
       set=${(/** @type {string} */ value) => (typed.value = { ...typed.value, [f.name]: value })} />`)}
@@ -87,8 +98,8 @@ export function Start() {
         chosen.value = e.target.value;
         typed.value = {};
         answer.value = null;
-      }}>${presets.value.map((p) => html`<option key=${p.name} value=${p.name}>${[p.name, p.title].filter(Boolean).join(" · ")}</option>`)}</select></label>
-      <p class="about">${from.about}</p><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
+      }}>${presets.value.map((p) => html`<option key=${p.name} value=${p.name}>${[p.experiment, p.title].filter(Boolean).join(" · ")}</option>`)}</select></label>
+      <p class="about">${from.about} <b data-testid="takes">${takes(from)}</b></p><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
     ${general && html`<p class="error" data-testid="start-error">${answer.value?.error}</p>`}
     ${training() && html`<p class="hint" data-testid="start-stops">The training that is running stops at the step where it is; it can go on later.</p>`}
     <footer><button type="button" onClick=${() => (dialog.value = null)}>Cancel</button>

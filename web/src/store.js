@@ -25,6 +25,8 @@ export const states = signal({});
 /** @type {Signal<Trainer>} */
 export const trainer = signal({ run: null, state: "none", step: null, limit: 0, error: null });
 
+/** A run that the address names and that is not here. @type {Signal<string | null>} */
+export const missing = signal(null);
 /** Runs that the server spoke of before they stand in its list. @type {Set<string>} */
 export const promised = new Set();
 
@@ -35,6 +37,8 @@ export const run = signal(null);
 export const step = signal(null);
 /** @type {Signal<string[]>} further runs whose curves are drawn */
 export const also = signal([]);
+/** The run beside which they were chosen. @type {Signal<string | null>} */
+export const alsoOf = signal(null);
 /** @type {Signal<"memory" | "raw">} */
 export const basis = signal("memory");
 export const differs = signal(false);
@@ -51,6 +55,10 @@ export const picked = signal([]);
 export const text = signal("");
 /** @type {Signal<number[] | null>} what the server made of it */
 export const tokens = signal(null);
+/** The last edit of a model, with the run that it was made in. @type {Signal<{run: string, said: import("./protocol.js").EditSaid} | null>} */
+export const edited = signal(null);
+/** What was typed for a truncation. */
+export const truncation = signal({ layer: "", matrix: "", share: "0.05", prompt: "The capital of France is", answer: "Paris", rival: "the" });
 /** @type {Signal<string[]>} */
 export const folded = signal([]);
 export const logSteps = signal(false);
@@ -92,20 +100,21 @@ export const stops = computed(() => {
   const known = union(columns.value?.step ?? [], union(state.value?.snapshots ?? [], resting.value));
   return known.length ? known : [0];
 });
-export const last = computed(() => Math.max(stops.value[stops.value.length - 1], state.value?.live ?? 0));
+export const last = computed(() => Math.max(stops.value[stops.value.length - 1], state.value?.live ?? 0, state.value?.step ?? 0));
 /** The last step that slider and curves have room for. */
 export const end = computed(() => held.value ?? reach(last.value, about.value?.steps ?? 0));
 /** The same for the curves, where other runs may be longer. */
 export const curvesEnd = computed(() => Math.max(end.value, ...also.value.map((id) => rows.value[id]?.step.at(-1) ?? 0)));
-/** The step that is looked at. */
-export const now = computed(() => step.value ?? last.value);
-/** The weights of a step are those stored last up to it. @param {number} x */
+/** The step that is looked at; an address may name one that the run does not have. */
+export const now = computed(() => (step.value === null ? last.value : state.value ? Math.min(step.value, last.value) : step.value));
+/** The weights of a step are those stored last up to it, unless they were computed. @param {number} x */
 function kept(x) {
+  if (state.value?.computed?.includes(x)) return x;
   const known = union(state.value?.snapshots ?? [], resting.value);
   return known.length ? atOrBefore(known, x) : x;
 }
 /** The step of the weights that are looked at; null: the newest. */
-export const stored = computed(() => (step.value === null ? null : kept(step.value)));
+export const stored = computed(() => (step.value === null ? null : kept(now.value)));
 export const subtracted = computed(() => (differs.value ? kept(minus.value) : null));
 export const events = computed(() => about.value?.events ?? info.value?.events ?? []);
 /** Where a curriculum goes over to its next stage. */

@@ -5,7 +5,7 @@
 import { signal } from "@preact/signals";
 import uPlot from "uplot";
 import { makeChart } from "./chart.js";
-import { colourOf, dashOf } from "./colours.js";
+import { coloursOf, dashOf } from "./colours.js";
 import { html, number, useComputed, useRef, useSignalEffect } from "./html.js";
 import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
@@ -34,7 +34,8 @@ function joined(shown) {
 
 /** @param {Column[]} all @param {[number, number] | null} range @returns {import("./chart.js").Picture} */
 function picture(all, range) {
-  const shown = all.filter(on), colour = (/** @type {Column} */ c) => colourOf(c.name, all.indexOf(c));
+  const shown = all.filter(on), colours = coloursOf(all.map((c) => c.name));
+  const colour = (/** @type {Column} */ c) => colours[all.indexOf(c)];
   const own = shown.map((c) => ({ label: c.title, colour: colour(c), width: 1.75 }));
   const others = also.value.flatMap((_, i) => shown.map((c) => ({ label: c.title, colour: `${colour(c)}b0`, width: 1, dash: dashOf(i) })));
   const levels = (about.value?.levels ?? []).flatMap((level) => {
@@ -48,10 +49,11 @@ function picture(all, range) {
 /** @param {{all: Column[]}} props */
 function Legend({ all }) {
   const step = pointed.value ?? now.value, beyond = step - (columns.value?.step.at(-1) ?? 0);
+  const colours = coloursOf(all.map((c) => c.name));
   const there = beyond <= 0 || (beyond === 1 && pointed.value === null); // a paused run stands before a step without a row
   return html`<div class="legend">${all.map((c, i) => html`<button key=${c.name} aria-pressed=${on(c)} title=${c.name}
       onClick=${() => (switched.value = { ...switched.value, [c.name]: !on(c) })}>
-      <i style=${{ background: colourOf(c.name, i) }} aria-hidden="true"></i>${c.title}
+      <i style=${{ background: colours[i] }} aria-hidden="true"></i>${c.title}
       <b>${on(c) ? number(there ? measured(columns.value, c.name, step) : null) : ""}</b></button>`)}</div>`;
 }
 

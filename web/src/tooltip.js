@@ -46,6 +46,7 @@ function OfAttention({ picture, row, column }) {
   const frame = find(picture), marks = reading.value?.marks ?? [];
   if (!frame || row >= frame.shape[0] || column >= frame.shape[1]) return null;
   const value = valueAt(frame, row, column);
+  if (column > row && !value) return html`<p><b>${marks[column]}</b> at ${column + 1} comes later than ${row + 1}: it cannot be seen</p>`;
   return html`<p><b>${marks[row]}</b> at ${row + 1} looks at <b>${marks[column]}</b> at ${column + 1}</p>
     <dl><dt>weight</dt><dd>${frame.minus === null ? percent(value) : number(value)}</dd></dl>`;
 }

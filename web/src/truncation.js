@@ -3,10 +3,9 @@ import { signal } from "@preact/signals";
 import { html, number, percent } from "./html.js";
 import { Computing, Panel } from "./panel.js";
 import { latest } from "./socket.js";
-import { model, run, stored } from "./store.js";
+import { model, run, stored, truncation } from "./store.js";
 
 const NAMES = /** @type {Record<string, string>} */ ({ Q: "W_Q queries", K: "W_K keys", V: "W_V values", O: "W_O output", G: "W_G gate", I: "W_I up", F: "W_F down" });
-const typed = signal({ layer: "", matrix: "", share: "0.1", prompt: "Seville is a city in", answer: "Spain", rival: "the" });
 const said = signal(/** @type {TruncateSaid | null} */ (null));
 const wrong = signal(""), busy = signal(false);
 
@@ -18,23 +17,23 @@ const ask = latest((reply) => {
   said.value = bad ? null : /** @type {any} */ (reply);
 });
 
-const layer = () => typed.value.layer || String(Math.max(1, (model.value?.layers ?? 1) - 1));
-const matrix = () => typed.value.matrix || (model.value?.matrices.includes("I") ? "I" : model.value?.matrices.at(-1) ?? "");
+const layer = () => truncation.value.layer || String(Math.max(1, Math.round((model.value?.layers ?? 1) / 3)));
+const matrix = () => truncation.value.matrix || (model.value?.matrices.includes("I") ? "I" : model.value?.matrices.at(-1) ?? "");
 
 /** @param {Event} e */
 function cut(e) {
   e.preventDefault();
   if (!run.value) return;
-  const { prompt, answer, rival, share } = typed.value;
+  const { prompt, answer, rival, share } = truncation.value;
   busy.value = true;
   ask({ t: "truncate", run: run.value, step: stored.value, layer: Number(layer()), matrix: matrix(), share: Number(share), prompt, answer, rival });
 }
 
 /** @param {string} name */
-const set = (name) => (/** @type {any} */ e) => (typed.value = { ...typed.value, [name]: e.target.value });
+const set = (name) => (/** @type {any} */ e) => (truncation.value = { ...truncation.value, [name]: e.target.value });
 
 /** @param {{name: "prompt" | "answer" | "rival", label: string}} props */
-const Word = ({ name, label }) => html`<label class=${name}>${label}<input type="text" data-testid=${`truncate-${name}`} maxlength="2000" value=${typed.value[name]} onInput=${set(name)} /></label>`;
+const Word = ({ name, label }) => html`<label class=${name}>${label}<input type="text" data-testid=${`truncate-${name}`} maxlength="2000" value=${truncation.value[name]} onInput=${set(name)} /></label>`;
 
 /** @param {{name: string, before: string, after: string}} props */
 const Line = ({ name, before, after }) => html`<tr><td>${name}</td><td>${before}</td><td>${after}</td></tr>`;
@@ -54,7 +53,7 @@ export function Truncation() {
   return html`<${Panel} name="truncation" title="Truncate a matrix"><form class="intervene" onSubmit=${cut}>
     <label>layer<input class="tiny" type="text" inputmode="numeric" data-testid="truncate-layer" value=${layer()} onInput=${set("layer")} /></label>
     <label>matrix<select data-testid="truncate-matrix" value=${matrix()} onChange=${set("matrix")}>${[...(model.value?.matrices ?? "")].map((m) => html`<option key=${m} value=${m}>${NAMES[m]}</option>`)}</select></label>
-    <label>share ρ kept: ${percent(Number(typed.value.share))}<input type="range" min="0" max="1" step="0.01" data-testid="truncate-share" value=${typed.value.share} onInput=${set("share")} onChange=${cut} /></label>
+    <label>share ρ kept: ${percent(Number(truncation.value.share))}<input type="range" min="0" max="1" step="0.01" data-testid="truncate-share" value=${truncation.value.share} onInput=${set("share")} onChange=${cut} /></label>
     <${Word} name="prompt" label="prompt" /><${Word} name="answer" label="answer" /><${Word} name="rival" label="rival (may be empty)" />
     <div class="act"><button class="primary" data-testid="truncate">Truncate</button>${busy.value && html`<${Computing} />`}</div></form>
     ${wrong.value && html`<p class="error" data-testid="truncate-wrong">${wrong}</p>`}${said.value && html`<${Told} of=${said.value} />`}

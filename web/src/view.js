@@ -6,7 +6,7 @@ import { computed, effect } from "@preact/signals";
 import { missingFrom } from "./rows.js";
 import { send } from "./socket.js";
 import { strongest } from "./probing.js";
-import { ablate, about, also, basis, link, model, picked, rows, run, runs, stored, subtracted, tokens, visible } from "./store.js";
+import { ablate, about, also, basis, info, link, model, picked, promised, rows, run, runs, stored, subtracted, tokens, visible } from "./store.js";
 
 const HZ = 2; // news a second while following live: training goes first
 
@@ -40,6 +40,7 @@ let serial = 0;
 /** @returns {View | null} */
 function wanted() {
   if (!run.value || !runs.value) return null; // without the list it is not known whether there is such a run
+  if (!promised.has(run.value) && !info.value) return null;
   return {
     t: "view", run: run.value, step: stored.value, pictures: pictures.value, minus: subtracted.value,
     tokens: tokens.value, ablate: ablate.value, dtype: "u8", hz: HZ,

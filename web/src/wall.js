@@ -1,12 +1,14 @@
 /** The memories, each in its association basis, as entries, or as the difference to another step. @import { Picture } from "./protocol.js" */
+import { atOther, refused } from "./between.js";
 import { DIVERGING } from "./colours.js";
 import { arrived, find } from "./frames.js";
 import { html, number, useSignal } from "./html.js";
 import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
+import { measured } from "./rows.js";
 import { extent, fit, LEAST } from "./scale.js";
-import { about, basis, differs, locked, minus, now, rooted, shared } from "./store.js";
+import { about, basis, columns, differs, locked, minus, now, rooted, shared, stored } from "./store.js";
 import { associates, wall } from "./view.js";
 
 function Basis() {
@@ -46,17 +48,28 @@ function ColourBar({ picture }) {
     <span>${high}</span></div>`;
 }
 
+const FEW = 12; // answers that are told at first
+
+/** How many more there are. @param {number} wrong @param {number} all */
+function rest(wrong, all) {
+  const more = Math.max(0, wrong - FEW);
+  return more ? `${more} more wrong, ${all - wrong} right` : `${all - FEW} more`;
+}
+
 /** What is answered to each question, by name, the wrong answers first. @param {{picture: Picture}} props */
 function Answers({ picture }) {
   void arrived.value;
-  const best = find(picture.name)?.best, right = picture.right;
+  const frame = find(picture.name), best = frame?.best, right = picture.right, all = useSignal(false);
   if (!best || !right) return null;
   const told = best.map((column, row) => ({ row, given: picture.columns[column] ?? column, wanted: picture.columns[right[row]] ?? right[row], good: column === right[row] }));
+  const whole = picture.name === "memory:W_F" ? measured(columns.value, "all.accuracy", frame.step) : null;
   const wrong = told.filter((t) => !t.good), inOrder = [...wrong, ...told.filter((t) => t.good)];
   return html`<details class="answers" data-testid=${`answers-${picture.name}`} open>
-    <summary>${told.length - wrong.length} of ${told.length} answered rightly</summary>
-    <ul>${inOrder.map((t) => html`<li key=${t.row} class=${t.good ? "right" : "wrong"}><span>${picture.rows[t.row] ?? t.row}</span>
-      <b>${t.given}</b>${!t.good && html`<small>right: ${t.wanted}</small>`}</li>`)}</ul></details>`;
+    <summary>This matrix alone answers ${told.length - wrong.length} of ${told.length} correctly</summary>
+    ${whole !== null && html`<p class="hint">The whole model, in which its input reaches the answer beside this matrix, too: ${Math.round(whole * told.length)} of ${told.length}, as the curve “accuracy over all facts” says.</p>`}
+    <ul>${(all.value ? inOrder : inOrder.slice(0, FEW)).map((t) => html`<li key=${t.row} class=${t.good ? "right" : "wrong"}><span>${picture.rows[t.row] ?? t.row}</span>
+      <b>${t.given}</b>${!t.good && html`<small>right: ${t.wanted}</small>`}</li>`)}</ul>
+    ${inOrder.length > FEW && html`<button class="quiet" onClick=${() => (all.value = !all.value)}>${all.value ? "fewer" : `… and ${rest(wrong.length, told.length)}`}</button>`}</details>`;
 }
 
 /** @param {{picture: Picture, large: boolean, enlarge: () => void}} props */
@@ -75,7 +88,8 @@ function Memory({ picture, large, enlarge }) {
 
 export function Wall() {
   const large = useSignal("");
-  return html`<${Panel} name="wall" title="Memories" tools=${html`<${Basis} /><${Difference} /><${Scale} />`}>
+  return html`<${Panel} name="wall" title="Memories" note=${atOther.value} tools=${html`<${Basis} /><${Difference} /><${Scale} />`}>
+    ${refused.value && html`<p class="hint" data-testid="not-computed">The weights of step ${stored} are the nearest: ${refused}.</p>`}
     <div class="wall">${wall.value.map((p) => html`<${Memory} key=${p.name} picture=${p} large=${large.value === p.name}
       enlarge=${() => (large.value = large.value === p.name ? "" : p.name)} />`)}</div>
     ${!wall.value.length && html`<p class="hint">${about.value ? "This run has no matrices to show." : "Waiting for the run."}</p>`}

@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from engram.errors import EngramError
+from engram.lab.any_step import AnyStep
 from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
 from engram.lab.model_reader import ModelReader, answered
-from engram.lab.presets import chosen, listed
+from engram.lab.presets import chosen, listed, presets
 from engram.lab.probed_run import ProbedRun
 from engram.lab.protocol import AskedOfModel, Intervene, Start
 from engram.lab.run_reader import RunReader
@@ -24,6 +26,14 @@ from engram.specs.encode import message_of
 from engram.specs.events import kind_called
 
 COMMANDS_A_SECOND = 20
+ASKED = {
+    "heads": "scores of all heads",
+    "compose": "composition",
+    "copying": "copying",
+    "truncate": "a truncation",
+    "edit": "an edit",
+    "undo": "an undo",
+}
 SECONDS_FOR_AN_ANSWER = 30.0
 SECONDS_TO_LEAVE = 2.0
 TRAINERS = 3  # that are asked to start a run, if each of them is about to leave
@@ -35,8 +45,11 @@ class Backend:
     """One home and its token, and perhaps a model of others."""
 
     def __init__(self, home: Path, model: WatchedModel | None = None):
-        self.mailbox, self.reader = Mailbox(home), RunReader(home)
+        self.mailbox = Mailbox(home)
+        self.any_step = AnyStep(lambda: self.mailbox.status()["state"] == "running")
+        self.reader = RunReader(home, self.any_step.of)
         self._prober = ThreadPoolExecutor(1, thread_name_prefix="prober")
+        self.waiting_for_model: list[str] = []  # questions that the prober has not begun, in their order
         self.models = None if model is None else ModelReader(model, self._prober)
         self._probed, self._probed_reader = Cache(), RunReader(home)  # of the prober alone
         self._token = self.mailbox.token()
@@ -63,12 +76,34 @@ class Backend:
         """What may take seconds: pages that look at runs do not wait for it."""
         return await asyncio.get_running_loop().run_in_executor(self._prober, work, *arguments)
 
+    async def answer_of_model(self, question: AskedOfModel) -> dict[str, Any]:
+        """In its turn; meanwhile pages are told what waits."""
+        self.waiting_for_model.append(name := ASKED[question.t])
+        return await self.model_thread(self._begin, name, question)
+
+    def _begin(self, name: str, question: AskedOfModel) -> dict[str, Any]:
+        self.waiting_for_model.remove(name)
+        return self.asked_of_model(question)
+
     def asked_of_model(self, question: AskedOfModel) -> dict[str, Any]:
         """The answer about the model, or about a run."""
         if self.models is not None and question.run == self.models.model.id:
             return self.models.asked(question)
         folder = self._probed_reader.run(question.run).folder  # refuses what is no run of this home
-        return answered(self._probed.get_or(question.run, lambda: ProbedRun(folder), most=MOST_PROBED), question)
+        probed = self._probed.get_or(
+            question.run, lambda: ProbedRun(folder, self.any_step.of(question.run)), most=MOST_PROBED
+        )
+        return answered(probed, question)
+
+    async def weights(self, name: str, step: int, gone: Event) -> None:
+        """Until those of a step are at hand: pages, and the runs that they look at, do not wait for it."""
+        if self.reader_of(name) is self.models:
+            raise EngramError("step: every revision of a model is at hand; none lies between them")
+        run = await self.thread(self.reader.seen, name)
+        if run.stored_step(None) != step and run.stored_step(step) != step:
+            await asyncio.get_running_loop().run_in_executor(
+                self.any_step.worker, self.any_step.compute, run, step, gone
+            )
 
     def reader_of(self, name: str) -> RunReader:
         """Who knows this run, or the model."""
@@ -157,10 +192,10 @@ def order_of(asked: Start | Intervene, reader: RunReader) -> Order:
     if asked.run is not None:
         return {"op": "go", "run": reader.run(asked.run).id}
     name = asked.preset or "birth.joint"
-    experiment, _, number = name.partition(" ")
-    label = f"training {number}" if number else ""
-    purpose = {"experiment": experiment, "scale": "quick", "label": label, "settings": asked.settings}
-    return spec_order(chosen(name, asked.seed, asked.settings)) | {"purpose": purpose}
+    spec, preset = chosen(name, asked.seed, asked.settings), presets()[name]
+    label = preset.words if preset.experiment.name != name else ""
+    purpose = {"experiment": preset.experiment.name, "scale": "quick", "label": label, "settings": asked.settings}
+    return spec_order(spec) | {"purpose": purpose}
 
 
 def spec_order(spec: Spec) -> Order:

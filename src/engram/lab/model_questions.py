@@ -148,6 +148,8 @@ def truncated(subject: Subject, asked: Truncate, factors_of: FactorsOf, rows_of:
     """p(answer), p(rival) and the loss on text with the whole matrix and with the truncated one."""
     network, speaker, name = subject.network, speaker_of(subject), f"W_{asked.matrix}{asked.layer}"
     W = network.matrices().get(name)
+    if not 1 <= asked.layer <= network.sizes.L:
+        raise EngramError(f"layer: this model has the layers 1 to {network.sizes.L}; got {asked.layer}")
     if W is None or "U" not in network.matrices():
         raise EngramError(f"matrix: this model has no {name if W is None else 'output matrix U'}")
     wanted = [

@@ -1,15 +1,17 @@
 """Where a run of the lab can begin: the trainings of all experiments, with their main fields."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from engram import experiments
-from engram.claims.experiment import Experiment
+from engram.claims.experiment import Experiment, unique
+from engram.engines.local import cores
 from engram.errors import EngramError, did_you_mean
 from engram.models import Transformer
 from engram.records.record import walk
 from engram.specs import Train
+from engram.specs.fields import fields
 from engram.specs.settings import offered, setting, with_settings
 
 MOST = 6  # trainings that one experiment offers
@@ -29,51 +31,100 @@ FIELDS = (
     "plan.optimiser.lr",
     "plan.optimiser.momentum",
 )
-SILENT = ("seed", "plan.trained", "plan.at_end", "plan.attention_every")  # follow from others, or change no number
+TELLING = (
+    "layers",
+    "task.triggers",
+    "task.outputs",
+    "task.alpha",
+    "task.length",
+    "task.k",
+    "task.K",
+    "model.d",
+    "model.positions",
+    "plan.optimiser.lr",
+    "plan.batch",
+    "plan.steps",
+)  # what a person would tell trainings by, most telling first
+MOST_TOLD = 3
+
+
+class Preset(NamedTuple):
+    """A training of an experiment; `words` tell it from the experiment's others."""
+
+    experiment: Experiment
+    spec: Train
+    words: str
 
 
 @cache
-def presets() -> Mapping[str, Train]:
+def presets() -> Mapping[str, Preset]:
     """By name: an experiment, and a number where it has several trainings."""
-    found: dict[str, Train] = {}
-    for name in experiments.names():
-        specs = [spec for spec in experiments.find(name).specs("quick", [0]) if isinstance(spec, Train)]
-        for i, spec in enumerate(specs[:MOST], 1):
-            found[name if len(specs) == 1 else f"{name} {i}"] = spec
+    found = {name: preset for experiment in experiments.names() for name, preset in _of(experiments.find(experiment))}
     first = "birth.joint"
     return {first: found[first], **found}
 
 
-def listed() -> list[dict[str, Any]]:
-    return [
-        {"name": name, "title": _experiment(name).lab[0], "about": _about(name), "fields": fields_of(spec)}
-        for name, spec in presets().items()
-    ]
-
-
-def _experiment(preset: str) -> Experiment:
-    return experiments.find(preset.split()[0])
-
-
-def _about(name: str) -> str:
-    """What the experiment is about, what to do in the lab, and what tells this training from its others."""
-    about = " ".join(filter(None, (_experiment(name).about, _experiment(name).lab[1])))
-    others = [_telling(spec) for other, spec in presets().items() if other.split()[0] == name.split()[0]]
-    mine = _telling(presets()[name])
-    own = [f"{field} = {value}" for field, value in mine.items() if any(o.get(field) != value for o in others)]
-    return f"{about} Here: {', '.join(own)}." if own else about
+def _of(experiment: Experiment) -> Iterator[tuple[str, Preset]]:
+    labelled = experiment.labelled("quick", [0])
+    trainings = [spec for spec in unique(labelled) if isinstance(spec, Train)]
+    told = [_telling(spec) for spec in trainings]
+    for i, spec in enumerate(trainings[:MOST]):
+        label = next(label for label, specs in labelled.items() if spec in specs)
+        name = experiment.name if len(trainings) == 1 else f"{experiment.name} {i + 1}"
+        yield name, Preset(experiment, spec, _words(label, told[i], told))
 
 
 def _telling(spec: Train) -> dict[str, str]:
-    """Fields that a person would tell a training by."""
-    layers = {"layers": str(len(spec.model.layers))} if isinstance(spec.model, Transformer) else {}
-    rest = {field: str(value) for field, value in walk(spec) if not field.startswith(("model.layers", *SILENT))}
-    return layers | rest
+    """Fields by which a training can be told from others, as text."""
+    layers = {"layers": len(spec.model.layers)} if isinstance(spec.model, Transformer) else {}
+    known = layers | {field: value for field, value in walk(spec) if not isinstance(value, tuple | dict)}
+    return {field: str(known[field]) for field in TELLING if field in known}
+
+
+def _words(label: Any, mine: Mapping[str, str], all_of_them: Sequence[Mapping[str, str]]) -> str:
+    """The label of the file, if it is words; numbers in a label are said with the fields that they stand for."""
+    if isinstance(label, str) and label not in mine.values():
+        return label
+    parts = label if isinstance(label, tuple) else (label,)
+    named = [part for part in parts if isinstance(part, str) and part not in mine.values()]
+    others = [field for field in mine if any(one.get(field) != mine[field] for one in all_of_them)]
+    if len(others) > 1 or named:
+        others = [field for field in others if field != "plan.steps"]  # follows from what else is different
+    return ", ".join([*named, *(_said(field, mine[field]) for field in others)][:MOST_TOLD])
+
+
+def _said(field: str, value: str) -> str:
+    name = field.rpartition(".")[2]
+    if name == "layers":
+        return f"{value} layer{'s' * (value != '1')}"
+    name = {"alpha": "α"}.get(name, name)
+    return f"{value} {name}" if name in ("triggers", "outputs", "positions") else f"{name} = {value}"
+
+
+def listed() -> list[dict[str, Any]]:
+    return [_listed(name, preset) for name, preset in presets().items()]
+
+
+def _listed(name: str, preset: Preset) -> dict[str, Any]:
+    title, advice = preset.experiment.lab
+    about = " ".join(filter(None, (preset.experiment.about, advice)))
+    told = {"name": name, "experiment": preset.experiment.name, "title": title or preset.words, "about": about}
+    return told | {"seconds": seconds_of(preset), "fields": fields_of(preset.spec)}
+
+
+def seconds_of(preset: Preset) -> float | None:
+    """What it takes on this machine, if anything tells."""
+    of = [spec for spec in preset.experiment.specs("quick", [0]) if spec.seed == 0]
+    try:
+        return round(preset.experiment.seconds_of(preset.spec, "quick", len(of)) / cores(), 1)
+    except EngramError:
+        return None
 
 
 def fields_of(spec: Train) -> list[dict[str, Any]]:
     found = {name: offer for name in FIELDS if (offer := setting(spec, name)) is not None}
-    return [{"name": name} | offered(offer) for name, offer in found.items()]
+    meanings = {one.field: one.meaning for one in fields(spec)}
+    return [{"name": name, "meaning": meanings.get(name, "")} | offered(offer) for name, offer in found.items()]
 
 
 def chosen(name: str, seed: int, settings: Mapping[str, Any]) -> Train:
@@ -83,4 +134,4 @@ def chosen(name: str, seed: int, settings: Mapping[str, Any]) -> Train:
     for field in settings:
         if field not in FIELDS:
             raise EngramError(f"{field}: cannot be set here; allowed: {', '.join(FIELDS)}")
-    return with_settings(presets()[name], {**settings, "seed": seed})
+    return with_settings(presets()[name].spec, {**settings, "seed": seed})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from engram.lab.probed_model import ProbedModel
 from engram.lab.watched_run import WatchedRun
-from engram.models import network_of
+from engram.models import Weights, network_of
 from engram.models.network import Provenance
 from engram.probing import Subject
 from engram.tasks.batch import marks_of
@@ -13,9 +13,9 @@ from engram.tasks.batch import marks_of
 class ProbedRun(ProbedModel):
     """Looks at the folder of a run with eyes of its own: another thread draws its pictures."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, computed: dict[int, Weights]):
         super().__init__()
-        self.run = WatchedRun(folder)
+        self.run = WatchedRun(folder, computed)
 
     def stored_step(self, step: int | None) -> int:
         self.run.look()

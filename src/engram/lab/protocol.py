@@ -137,6 +137,15 @@ class OfModel(Message):
     step: Step | None = None
 
 
+class Weights(Message):
+    """The weights of any step of a run at rest: stored, or computed again. What a page asked for before is given up."""
+
+    t: Literal["weights"]
+    id: Id
+    run: Name
+    step: Step
+
+
 class Heads(OfModel):
     """Both scores of every head, and the losses of what comes twice."""
 
@@ -186,7 +195,7 @@ class Undo(OfModel):
 
 
 AskedOfModel = Heads | Compose | Copying | Truncate | Edit | Undo
-Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | AskedOfModel
+Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | Weights | AskedOfModel
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 
 

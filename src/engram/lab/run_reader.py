@@ -1,6 +1,7 @@
 """The runs of a home as pages see them: lists, rows, pictures and predictions, made once for all pages."""
 
 import re
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from engram.lab import pictures
 from engram.lab.protocol import Cell, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.lab.watched_run import Cache, WatchedRun
+from engram.models import Weights
 from engram.records.faces import Face, faces
 from engram.records.follow import NoWeights
 from engram.records.index import lines
@@ -22,8 +24,8 @@ LISTED = ("id", "title", "seed", "state", "rows", "steps", "events", "family", "
 
 
 class RunReader:
-    def __init__(self, home: Path):
-        self.home = home
+    def __init__(self, home: Path, computed: Callable[[str], dict[int, Weights]] = lambda run: {}):
+        self.home, self._computed = home, computed
         self._runs = Cache()
         self._made = Cache()
 
@@ -39,7 +41,7 @@ class RunReader:
             raise EngramError(f"run: no run {name!r} here")
         if Kept(folder).kind != "Train":
             raise EngramError(f"run: {name!r} is no training")
-        return WatchedRun(folder)
+        return WatchedRun(folder, self._computed(name))
 
     def seen(self, name: str, since: float | None = None) -> WatchedRun:
         """The same, with what is new of it."""

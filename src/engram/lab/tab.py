@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from threading import Event
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -26,6 +27,7 @@ from engram.lab.protocol import (
     Truncate,
     Undo,
     View,
+    Weights,
     parse,
 )
 from engram.lab.watched_run import Made
@@ -56,6 +58,7 @@ class Tab:
         self._sent = Sent()
         self._rows: dict[str, int] = {}  # rows sent, by run
         self._tasks: set[asyncio.Task[None]] = set()
+        self._gone = Event()  # set when nobody waits for a step that is computed
 
     async def serve(self) -> None:
         await self.send({"t": "hello", "v": VERSION})
@@ -69,6 +72,7 @@ class Tab:
         except WebSocketDisconnect:
             pass  # the page has left; its run goes on
         finally:
+            self._gone.set()
             for task in (pump, *self._tasks):
                 task.cancel()
 
@@ -94,6 +98,8 @@ class Tab:
     def look_at(self, view: View) -> None:
         """A page takes in only pictures of the view it has sent last, so those sent before are forgotten."""
         same = self.view is not None and self.view.run == view.run
+        if self.view is not None and (view.run, view.step) != (self.view.run, self.view.step):
+            self._gone.set()
         before = list(self._sent.items())  # a thread may be writing there
         self._sent = Sent({kind: what for kind, what in before if same and kind[0] in ("about", "columns", "state")})
         self._rows = {run: min(have, self._rows.get(run, have)) for run, have in view.rows_from.items()} | {
@@ -123,15 +129,25 @@ class Tab:
             case Start() | Intervene():
                 self.backend.not_too_many()
                 return await self.ordered(asked.id, await self.backend.thread(order_of, asked, self.backend.reader))
+            case Weights():
+                return await self.weights(asked)
             case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():
                 return await self.of_model(asked)
         known = self.backend.reader_of(asked.run)  # type: ignore[union-attr]  # cell, sequence, tokens
         return await self.backend.thread_of(asked.run, getattr(known, asked.t), asked)  # type: ignore[union-attr]
 
     async def of_model(self, asked: AskedOfModel) -> Message:
-        found = await self.backend.model_thread(self.backend.asked_of_model, asked)
+        found = await self.backend.answer_of_model(asked)
         self.changed.set()  # other panels show the edited model
         return found
+
+    async def weights(self, asked: Weights) -> Message:
+        """Of one step at a time: who asks for another no longer waits for the one before."""
+        self._gone.set()
+        self._gone = gone = Event()
+        await self.backend.weights(asked.run, asked.step, gone)
+        self.changed.set()
+        return {"t": "answer", "id": asked.id, "ok": True, "run": asked.run, "step": asked.step}
 
     async def runs(self) -> Message:
         found = await self.backend.thread(self.backend.reader.runs)
@@ -211,7 +227,7 @@ class Tab:
         run = self.backend.reader_of(view.run).seen(view.run, tick)
         for name in dict.fromkeys((view.run, *view.also)):
             found += self._news_of(sent, name, tick)
-        now = run.now(self.backend.trainer(tick))
+        now = run.now(self.backend.trainer(tick)) | {"waiting": list(self.backend.waiting_for_model)}
         found += [sent.unless(("state", ""), now, now)]
         return [json.dumps(message, allow_nan=False) for message in found if message]
 

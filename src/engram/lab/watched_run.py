@@ -13,7 +13,7 @@ import numpy as np
 from engram.errors import EngramError
 from engram.experiments.real.birth import BORN as HEAD_BORN
 from engram.lab import pictures
-from engram.models import Model
+from engram.models import Model, Weights
 from engram.models.memories import heads_of
 from engram.models.trace import Head
 from engram.probes.columns import BY_HOPS, DRAWN, axis, column, curves, memories
@@ -24,6 +24,7 @@ from engram.records.table import Column, Table
 from engram.records.thinning import thinned
 from engram.records.trust import Untrusted
 from engram.specs.events import interventions
+from engram.specs.fields import fields
 from engram.tasks.batch import marks_of
 
 POLL = 0.03  # seconds
@@ -53,10 +54,14 @@ class Cache(OrderedDict[Any, Any]):
 
 
 class WatchedRun(Follower):
-    """A run that somebody looks at."""
+    """A run that somebody looks at.
 
-    def __init__(self, folder: Path):
+    computed    weights of steps that are not stored, and yet are at hand
+    """
+
+    def __init__(self, folder: Path, computed: dict[int, Weights] | None = None):
         super().__init__(folder)
+        self.computed = {} if computed is None else computed  # another thread may add steps, and take them away
         self.id = folder.name
         self.state = "part-done"
         self.wrong: str | None = None  # why its rows cannot be read
@@ -86,6 +91,14 @@ class WatchedRun(Follower):
             ended = 0
         if not ended or ended != self._digest:
             self.state, self._digest = state(self.record), ended
+
+    def stored_step(self, step: int | None) -> int:
+        if step is None and self.computed:
+            return max(super().stored_step(None), *list(self.computed))
+        return step if step in self.computed else super().stored_step(step)
+
+    def _weights(self, step: int) -> Weights:
+        return self.computed.get(step) or super()._weights(step)
 
     def model(self, step: int) -> Model:
         return self._models.get_or(step, partial(super().model, step), most=24)
@@ -132,10 +145,19 @@ class WatchedRun(Follower):
         return {"t": "about", "run": self.id, "settings": self._settings} | known
 
     @cached_property
-    def _settings(self) -> list[dict[str, str]]:
+    def _settings(self) -> list[dict[str, Any]]:
         """Every field of the Spec by its dotted name, as it is stored."""
         found = ((name, _as_text(value)) for name, value in stored_spec.fields(self.record.spec_json))
-        return [{"name": name, "value": _shortened(text)} for name, text in found]
+        return [
+            {"name": name, "value": _shortened(text), "changed": text != self._defaults.get(name)}
+            for name, text in found
+        ]
+
+    @cached_property
+    def _defaults(self) -> dict[str, str]:
+        """Of the fields that have one; of a Spec that may not be built none is known."""
+        known = fields(self.spec) if self.untrusted is None else ()
+        return {one.field: _as_text(one.default) for one in known if one.default is not None or one.value is None}
 
     @cached_property
     def _listed(self) -> dict[str, Any]:
@@ -189,6 +211,7 @@ class WatchedRun(Follower):
             "state": self.state,
             "step": len(self.table) - 1 if len(self.table) else None,
             "snapshots": self.stored,
+            "computed": sorted(list(self.computed)),
             "live": next(iter(self.live), None),
             "why": self._why,
             "births": self._births.so_far(),

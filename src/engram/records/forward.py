@@ -117,6 +117,14 @@ def computed_weights(record: Any, step: int) -> Weights:
 
     record    a Record of a training, which has this step
     """
+    found: Weights = {}
+    for found in approach(record, step):  # noqa: B007 (the last ones)
+        pass
+    return {name: value.clone() for name, value in found.items()}
+
+
+def approach(record: Any, step: int) -> Iterator[Weights]:
+    """The same on the way: the weights of each step from that state on, which change in place; the last are checked."""
     spec: Train = record.train
     _refuse_step(record, step)
     start = state_before(record, spec, step)
@@ -124,7 +132,9 @@ def computed_weights(record: Any, step: int) -> Weights:
         for at in walk(spec, "cpu", _path(record, spec), start, record.snapshot):
             if at.moment.step == step:
                 _refuse_other_loss(record, at.moment)
-                return {name: value.clone() for name, value in at.moment.weights.items()}
+            yield at.moment.weights
+            if at.moment.step == step:
+                return
     except Diverged:
         pass
     raise EngramError(f"record {record.id}: step {step} cannot be computed again: the training diverges before it")

@@ -261,7 +261,9 @@ def birth(
         if not _up_to_date([page, *figures], record):
             pictures = gallery(record)
             save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
-            html = report("The birth of an induction head", [(record, pictures)], claims)
+            html = report(
+                "The birth of an induction head", [(record, pictures)], claims, experiment.least_seeds("quick")
+            )
             write_page(page, html, "report", "-o report.html")  # last: it seals the rest
     return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), page
 

@@ -26,7 +26,7 @@ def report(
     """
     blocks = [_claims(claims, least) if claims else "", *(_run(record, pictures) for record, pictures in shown)]
     body = f"<main><h1>{escape(title)}</h1>{''.join(blocks)}</main>"
-    return document(title, text_of("report.css"), body, allowed={"img-src": "data:"})
+    return document(title, text_of("report.css", "first.css"), body, allowed={"img-src": "data:"})
 
 
 def _run(record: Record, pictures: Sequence[Picture]) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from textwrap import shorten
 from typing import Any
 
 from matplotlib import colormaps
@@ -10,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from engram.claims.summaries import setting_in_words
 from engram.probes.columns import axis, column, is_share
 from engram.show.literal import literal
 from engram.show.panels import ANY, MARKS, SHADES, SHARE, bars, log_sizes, panels
 from engram.show.series import quiet
 from engram.show.style import CYCLE, house_style
 from engram.show.subtitles import UNBROKEN, headline
-from engram.specs.encode import TAGS
 
 Row = Mapping[str, Any]  # as a sweep's --json says it
 Place = Callable[[Row, float], float]  # where a row stands on the x axis, moved aside by a share of the least gap
@@ -59,7 +58,7 @@ def _fixed(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
     """Fields that were set to one value: no axis says them."""
     first = rows[0]["settings"]
     same = [name for name in first if name not in fields and all(r["settings"].get(name) == first[name] for r in rows)]
-    return [f"{name} = {_in_words(first[name])}".replace(" ", UNBROKEN) for name in same]
+    return [f"{name} = {setting_in_words(first[name])}".replace(" ", UNBROKEN) for name in same]
 
 
 def _what_is_drawn(rows: Sequence[Row]) -> str:
@@ -111,7 +110,7 @@ def _panel_of(row: Row, fields: Sequence[str], across: str) -> str:
 def _draw(ax: Axes, rows: Sequence[Row], across: str, by: Sequence[str], metric: str) -> None:
     place, joined = _places(ax, rows, across), "-" if _sizes(rows, across) else ""
     lines = _grouped(
-        rows, lambda row: ", ".join(f"{name} = {_in_words(row['settings'].get(name, '–'))}" for name in by)
+        rows, lambda row: ", ".join(f"{name} = {setting_in_words(row['settings'].get(name, '–'))}" for name in by)
     )
     step = APART if joined else SIDE_BY_SIDE / max(1, len(lines) - 1)
     for i, (label, same) in enumerate(lines.items()):
@@ -128,19 +127,9 @@ def _colour(i: int, of: int) -> str:
 
 def _value(row: Row, across: str) -> Any:
     if across:
-        return _in_words(row["settings"].get(across, "–"))
+        return setting_in_words(row["settings"].get(across, "–"))
     settings = ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in row["settings"].items())
     return "\n".join(filter(None, [row["label"], settings]))
-
-
-def _in_words(value: Any) -> str:
-    """An object such as SGD(lr=0.1) by its class and the fields that are not empty or zero."""
-    if not isinstance(value, dict):
-        return str(value)
-    kind = str(value.get("class", "")).rpartition(".")[2]
-    return shorten(
-        " ".join([kind, *(f"{k}={v}" for k, v in value.items() if k not in TAGS and v)]), 24, placeholder="…"
-    )
 
 
 def _sizes(rows: Sequence[Row], across: str) -> list[float]:

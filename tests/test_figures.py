@@ -17,6 +17,7 @@ from engram.show.panels import mean_interval, panels, seed_dots
 from engram.show.save import image_bytes, save_figure
 from engram.show.style import SMALLEST, house_style
 from engram.specs import Train
+from engram.specs.settings import with_settings
 from figures import panels as drawn_panels
 from figures import shown_texts
 
@@ -107,3 +108,15 @@ def test_pictures_of_one_run_can_be_read(home: Path, tiny: Callable[..., Train])
         assert min(float(text.get_fontsize()) for text in shown_texts(picture.figure)) >= SMALLEST, picture.name
         assert picture.figure.get_suptitle(), picture.name
         assert all(ax.get_xlabel() and ax.get_ylabel() for ax in drawn_panels(picture.figure)[-1:]), picture.name
+
+
+def test_figures_of_a_text_of_ones_own_name_it(home: Path, tmp_path: Path, tiny: Callable[..., Train]) -> None:
+    """Its file, not the folders around it; nothing is said of the text that comes with Engram."""
+    (tmp_path / "mine.txt").write_text("the quick brown fox jumps over the lazy dog " * 20)
+    spec = with_settings(tiny(), {"task.corpus": str(tmp_path / "mine.txt")})
+    pictures = gallery(execute(spec, home))
+    assert len(pictures) == 3
+    for picture in pictures:
+        assert "text mine.txt," in " ".join(picture.figure.get_suptitle().split()), picture.name
+        assert str(tmp_path) not in picture.figure.get_suptitle()
+    assert not [p.name for p in gallery(execute(tiny(), home)) if "text " in p.figure.get_suptitle()]

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from types import FunctionType
 
@@ -74,8 +75,11 @@ def test_without_a_matrix_and_without_a_head(record: Record) -> None:
     assert torch.equal(model.without("W_O2").weights["W_O2"], torch.zeros_like(model.weights["W_O2"]))
     silent = model.ablate(2, 1)("hello")
     assert float(silent.written["head2"].abs().max()) == 0
-    with pytest.raises(EngramError, match="W_X: no such matrix; allowed: "):
-        model.without("W_X")
+    with pytest.raises(EngramError, match=r"w_o2: no such matrix; did you mean W_O2\? allowed: "):
+        model.without("w_o2")
+    with pytest.raises(EngramError, match=r"W_02: no such memory; did you mean W_O2\? allowed: W_O2, "):
+        model.memories["W_02"]
+    assert repr(model.without("W_O2").ablate(1, 1)).endswith("; without W_O2, head 1 of layer 1>")
     with pytest.raises(EngramError, match="layer 3, head 1: no such head"):
         model.ablate(3, 1)
 
@@ -86,6 +90,10 @@ def test_a_patched_run_is_the_source_where_everything_is_patched(record: Record)
     mine, theirs = record.encode("hello ther"), record.encode("a rose is ")
     assert torch.allclose(patch(model, mine, [("resid", 2)], source_tokens=theirs), model(theirs).logits, atol=1e-6)
     assert torch.equal(patch(model, mine, [("head", 1)]), network_of(model).stream(mine))
+    text = patch(model, "hello ther", [("resid", 2)], source_tokens="a rose is ")
+    assert torch.equal(text, patch(model, mine, [("resid", 2)], source_tokens=theirs))
+    with pytest.raises(EngramError, match="a Network reads no text"):
+        patch(network_of(model), "hello", [("head", 1)])
     crossed = patch(model, mine, [("head", 1)], source=other)
     assert not torch.allclose(crossed, model(mine).logits, atol=1e-6)
 
@@ -104,6 +112,7 @@ def test_a_frame_has_every_row_and_column(record: Record, monkeypatch: pytest.Mo
         np.testing.assert_array_equal(np.asarray(frame[name]), record.column(name))
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert isinstance(record.frame(), dict)
+    assert re.fullmatch(r"<\d+ rows of \d+ columns: step, loss, .*; with pandas .*>", repr(record.frame()))
 
 
 def test_run_takes_a_spec_and_a_list(tiny: Callable[..., Train], home: Path) -> None:
@@ -118,8 +127,8 @@ def test_run_takes_a_spec_and_a_list(tiny: Callable[..., Train], home: Path) -> 
 
 def test_reprs_are_short(record: Record) -> None:
     model = record.model()
-    for thing in (record, model, model("hello"), *record.memories()):
-        assert len(repr(thing)) < 120, repr(thing)
+    for thing in (record, record.table, model, model("hello"), *record.memories()):
+        assert len(repr(thing)) < 150, repr(thing)
         assert "tensor(" not in repr(thing)
 
 
@@ -128,6 +137,49 @@ def test_a_result_says_verdicts_and_what_it_holds(home: Path) -> None:
     assert said.startswith("<Result of memory.margin, smoke scale: .records 2, .figures ")
     assert all(len(line) < 120 for line in said.splitlines())
     assert len(said.splitlines()) == 1 + len(find("memory.margin").statements)
+
+
+def test_a_record_says_what_it_is_and_completes_what_users_need(record: Record) -> None:
+    assert repr(record).startswith(f"<Record {record.id}: ")
+    assert "finished; accuracy.in_context " in repr(record)
+    assert {"column", "frame", "model", "memories", "spec"} <= set(dir(record))
+    assert not {"is_plain", "may_run", "sealed", "stale", "texts", "trust", "of", "place"} & set(dir(record))
+
+
+def test_the_likeliest_tokens_have_their_letters(record: Record) -> None:
+    trace = record.model()("hello")
+    (first, p), *others = trace.top(5)
+    assert first == record.decode([int(trace.logits[0, -1].argmax())]).replace(" ", "␣").replace("\n", "⏎")
+    assert 0 < others[-1][1] <= p < 1
+    assert len(others) == 4
+    model = Simplified(d=8)
+    assert all(mark.isdecimal() for mark, _ in Model(model, model.init(5, 4, 0))([1, 2]).top(3))
+
+
+def test_signatures_and_answers_can_be_read() -> None:
+    assert "<function" not in str(signature(engram.run))
+    assert len(str(signature(engram.run))) < 600
+    for name in signature(engram.run).parameters:
+        assert re.search(rf"^    {name} ", engram.run.__doc__ or "", re.M), name
+    assert repr(engram.predict("hebb", pairs=1000)).startswith("1,000 pairs in a Hebbian matrix")
+    assert repr(engram.predict("zipf", alpha=2, samples=100)).startswith("1,000 tokens with p(z)")
+
+
+def test_errors_speak_of_parameters_not_of_options() -> None:
+    for call in (engram.run, engram.figure):
+        with pytest.raises(EngramError, match=r"^scale 'big': the allowed scales are"):
+            call("birth.joint", scale="big")
+    with pytest.raises(EngramError, match=r"^scale 'big'"):
+        engram.sweep("birth.joint", {"task.K": [1]}, scale="big")
+
+
+def test_a_sweep_is_a_table_and_a_picture(tiny: Callable[..., Train], home: Path) -> None:
+    swept = engram.sweep(tiny(steps=2), {"task.K": [1, 2]}, seeds=2)
+    assert [line["task.K"] for line in swept.table] == [1, 2]
+    assert {"loss", "loss, low", "loss, high", "seeds"} <= set(swept.table[0])
+    assert list(swept.frame()["task.K"]) == [1, 2]
+    assert len(repr(swept).splitlines()) == 4
+    assert '<img alt="figure: sweep of' in swept._repr_html_()
 
 
 def test_everything_public_is_listed_and_described() -> None:
@@ -142,9 +194,10 @@ def test_displays_of_a_notebook(record: Record) -> None:
     """HTML with a picture; nothing in it is taken for markup that a record could have brought along."""
     claim = Claim("a.b", "x < y", "here", (Measure.over_seeds("loss", [1.0, 1.1, 1.2], low=0.5),))
     stored: Stored = record.memories()[0]
-    for thing in (record, stored, record.model()("hello")):
+    result = engram.run("memory.margin", scale="smoke")
+    for thing in (record, record.model(), stored, record.model()("hello"), result):
         html = thing._repr_html_()
-        assert re.search(r'<img [^>]*src="data:image/png;base64,', html)
+        assert re.search(r'<img alt="[^"]+" [^>]*src="data:image/png;base64,', html)
     assert "x &lt; y" in claim._repr_html_()
     assert "agrees" in claim._repr_html_()
 

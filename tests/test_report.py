@@ -1,6 +1,7 @@
 """The report opens from file:// in a real browser, asks the network for nothing, and shows what it should."""
 
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from engram import api
+from engram.claims.verdicts import committed_verdicts
 from engram.errors import Interrupted
 from engram.experiments import find
 from engram.learning import SGD, Plan
@@ -20,6 +22,7 @@ from engram.records.shelf import all_records
 from engram.runner.execute import execute
 from engram.show.curves import curves
 from engram.show.gallery import NAMES, gallery
+from engram.show.preliminary import sentence
 from engram.show.report import report
 from engram.show.subtitles import describe
 from engram.specs import Train
@@ -111,3 +114,14 @@ def test_a_headline_says_only_what_all_runs_share(home: Path, tiny: Callable[...
     assert describe(records[:2]) == f"{sizes}, SGD with rate 0.2, 6 steps, 2 seeds"
     assert describe(records) == f"{sizes.partition(', ')[2]}, SGD with rate 0.2, 6 steps, 2 seeds"
     assert describe([records[0], execute(tiny(lr=0.1), home)]) == f"{sizes}, 6 steps, seed 0"
+
+
+def test_one_seed_is_told_as_in_the_terminal(home: Path) -> None:
+    """What it says, beside the verdict of the ledger: no verdict of its own."""
+    result = api.run("birth.joint", scale="smoke", seeds=1)
+    page = report("A", [], result.claims, least=5)
+    for claim in result.claims:
+        assert escape(sentence(claim, 5, committed_verdicts())) in page
+    assert 'class="inconclusive"' not in page
+    decided = [claim | {"scale": "quick"} for claim in result.claims]
+    assert all(f'class="{claim["verdict"]}"' in report("A", [], decided, least=1) for claim in decided)

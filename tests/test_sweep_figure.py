@@ -4,7 +4,9 @@ from itertools import product
 from typing import Any
 
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from engram.show.sweeps import sweep_figure
 from figures import faults
@@ -51,13 +53,47 @@ def test_numbers_are_on_the_x_axis_whichever_field_comes_first() -> None:
     assert top.get_xscale() == "log"
 
 
-def test_no_mark_lies_on_another() -> None:
-    for ax in drawn(K=[1, 2, 3], d=[16, 32, 64], how=["a", "b"]).axes:
-        means = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
-        places = [float(x) for line in means for x in line.get_xdata()]  # type: ignore[union-attr]
-        assert len(set(places)) == len(places) == 9
+def _places(ax: Axes, seeds: bool) -> list[list[float]]:
+    lines = [line for line in ax.lines if ", seeds" in str(line.get_label())] if seeds else _means(ax)
+    return [sorted({float(x) for x in line.get_xdata()}) for line in lines]  # type: ignore[union-attr]
+
+
+def _means(ax: Axes) -> list[Line2D]:
+    return [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+
+
+@pytest.mark.parametrize("d", [[16, 32, 64], [1, 2, 3]])
+def test_lines_are_drawn_at_their_values_and_seeds_of_neighbours_hardly_aside(d: list[int]) -> None:
+    """What is read off the axis is what was run; the seeds of one line do not hide those of the next."""
+    for ax in drawn(d=d, K=[1, 2, 4]).axes:
+        assert _places(ax, seeds=False) == [d] * 3
+        aside = _places(ax, seeds=True)
+        assert len({x for places in aside for x in places}) == 9
+        assert all(abs(x - at) <= 0.031 * at for places in aside for x, at in zip(places, d, strict=True))
+
+
+def test_of_one_seed_there_is_one_mark_at_each_value_and_no_word_of_intervals() -> None:
+    one = {"values": [0.9], "mean": 0.9, "low": None, "high": None}
+    found = [row | {"n": 1, "metrics": {"accuracy": one}} for row in rows(d=[16, 32], K=[1, 2])]
+    figure = sweep_figure(found, ["task.d", "task.K"], ["accuracy"], "1 seed", False)
+    (ax,) = figure.axes
+    assert [[*map(float, line.get_xdata())] for line in ax.lines] == [[16, 32], [16, 32]]  # type: ignore[arg-type]
+    assert "interval" not in figure.get_suptitle()
+
+
+def test_what_was_set_to_one_value_is_said_and_columns_have_their_names() -> None:
+    found = [row | {"settings": row["settings"] | {"plan.steps": 150}} for row in rows(d=[16, 32])]
+    found = [row | {"metrics": {"accuracy.in_context": row["metrics"]["loss"]}} for row in found]
+    figure = sweep_figure(found, ["task.d"], ["accuracy.in_context"], "2 seeds", False)
+    assert "plan.steps = 150" in figure.get_suptitle().replace("\u00a0", " ")
+    assert figure.axes[0].get_ylabel() == "accuracy in context"
+
+
+def test_names_stand_side_by_side_and_pairs_are_not_joined() -> None:
     (top, _) = drawn(zipped=True, K=[1, 2], d=[16, 32]).axes
-    assert not [line for line in top.lines if line.get_linestyle() not in ("None", "")]  # pairs are not joined
+    assert not [line for line in top.lines if line.get_linestyle() not in ("None", "")]
+    for ax in drawn(how=["a", "b"], K=["c", "d"]).axes:
+        assert len({x for places in _places(ax, seeds=False) for x in places}) == 4
 
 
 def test_intervals_of_shares_end_at_one_and_the_line_above_says_so() -> None:

@@ -3,21 +3,21 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 from engram.claims.experiment import Experiment, Labelled, Runs, Scale, known_scale, unique
 from engram.claims.ledger import entries_of
+from engram.claims.result import Result
 from engram.claims.summaries import choose_metrics, over_seeds
 from engram.engines import OnRow, Outcome
 from engram.engines.choosing import HERE, Where
 from engram.engines.local import cores
 from engram.engines.manner import Manner
 from engram.engines.purposes import NO_PURPOSES, Purposes, purposes_of, telling
-from engram.errors import EngramError
+from engram.errors import EngramError, in_python_words
 from engram.experiments import find as find_experiment
 from engram.pages import write_page
 from engram.records import Record
@@ -31,42 +31,18 @@ from engram.specs import Spec
 from engram.specs.settings import all_with_settings, short_hash, tells_apart, with_settings
 from engram.specs.spec import run_id
 
-Watch = Callable[[Sequence[Spec], Purposes], AbstractContextManager[OnRow]]
+
+@runtime_checkable
+class Watch(Protocol):
+    """What is shown while Specs run: a context in which it is told of every row, as `engram.api.unwatched` shows."""
+
+    def __call__(self, specs: Sequence[Spec], purposes: Purposes, /) -> AbstractContextManager[OnRow]: ...
 
 
 @contextmanager
 def unwatched(specs: Sequence[Spec], purposes: Purposes) -> Iterator[OnRow]:
     """Nothing is shown while it runs."""
     yield lambda spec, row: None
-
-
-@dataclass(frozen=True)
-class Result:
-    """The outcome of an experiment; `claims` are the dicts that --json prints."""
-
-    experiment: Experiment
-    scale: Scale
-    seconds: float
-    claims: list[dict[str, Any]]
-    records: list[Record]
-    figures: list[Path]
-    table: list[dict[str, Any]] = field(default_factory=list)  # numbers to read one by one, if the experiment has any
-    notes: list[str] = field(default_factory=list)  # why claims or figure of the experiment do not apply to these runs
-
-    def __repr__(self) -> str:
-        verdicts = "".join(f"\n  {claim['id']}: {claim['verdict']}" for claim in self.claims)
-        counts = f".records {len(self.records)}, .figures {len(self.figures)}, .claims {len(self.claims)}"
-        return f"<Result of {self.experiment.name}, {self.scale} scale: {counts}{verdicts}>"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "experiment": self.experiment.name,
-            "scale": self.scale,
-            "seconds": round(self.seconds, 1),
-            "claims": self.claims,
-            "records": [str(record.folder) for record in self.records],
-            "figures": [str(path) for path in self.figures],
-        } | {name: value for name, value in (("table", self.table), ("notes", self.notes)) if value}
 
 
 def load(name: str) -> Record:
@@ -85,13 +61,14 @@ def run(what: str, *args: Any, **more: Any) -> Result: ...
 def run(what: Spec, *args: Any, **more: Any) -> Record: ...
 @overload
 def run(what: Sequence[Spec], *args: Any, **more: Any) -> list[Record]: ...
+@in_python_words()
 def run(
-    what: str | Spec | Sequence[Spec],
+    what: "str | Spec | Sequence[Spec]",
     scale: str = "quick",
     seeds: int | Iterable[int] = 1,
     settings: dict[str, Any] | None = None,
     device: str = "auto",
-    watch: Watch = unwatched,
+    watch: Watch | None = None,
     path: str = "auto",
     snapshots: int | None = None,
     engine: str | Manner = "local",
@@ -104,11 +81,13 @@ def run(
     seeds       how many, from 0 on, or which
     settings    fields to override, as in {"task.K": 3}
     device      auto, cpu, cuda or mps
+    watch       what to show while it runs: a context manager made of Specs and purposes, which gives a function of a
+                Spec and a row; None shows nothing
     path        how gradients are computed: auto, fast or reference
     snapshots   steps between stored weights, besides steps 0, 1, 2, 4, 8, …; no number depends on it
     engine      where it is computed: local or ray, or an engine such as engram.Ray(address="node1:6379")
     """
-    where = Where(engine, device, path)
+    where, watch = Where(engine, device, path), watch or unwatched
     if isinstance(what, str):
         return run_experiment(what, scale, seeds, settings, where, watch, snapshots)
     specs = [what] if isinstance(what, Spec) else what
@@ -261,7 +240,9 @@ def birth(
         if not _up_to_date([page, *figures], record):
             pictures = gallery(record)
             save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
-            html = report("The birth of an induction head", [(record, pictures)], claims)
+            html = report(
+                "The birth of an induction head", [(record, pictures)], claims, experiment.least_seeds("quick")
+            )
             write_page(page, html, "report", "-o report.html")  # last: it seals the rest
     return Result(experiment, "quick", time.monotonic() - began, claims, records, figures), page
 

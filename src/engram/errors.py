@@ -1,8 +1,11 @@
 """One-line errors. Light to import: the command line needs them before anything else."""
 
+import re
 from collections.abc import Iterable
+from contextlib import ContextDecorator
 from difflib import get_close_matches
 from traceback import walk_tb
+from typing import Any
 
 
 class EngramError(Exception):
@@ -19,6 +22,32 @@ class Interrupted(Exception):
         how = f"engram runs resume {runs[0]}" if len(runs) == 1 else "the same command"
         super().__init__(f"stopped{where} and saved; resume with: {how}")
         self.runs, self.step = runs, step
+
+
+class in_python_words(ContextDecorator):  # noqa: N801  # `@in_python_words()`
+    """Where a function is called from Python, errors speak of its parameters: scale, where a command has --scale."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, EngramError) and str(error).startswith("--"):
+            error.args = (_as_parameters(str(error)), *error.args[1:])
+
+
+PARAMETERS = {"set": "settings", "metric": "metrics"}  # that are not called as their options
+
+
+def _as_parameters(message: str) -> str:
+    """
+    >>> _as_parameters("--device cuda: no such device here; use --device auto")
+    'device cuda: no such device here; use device auto'
+    """
+
+    def parameter(option: re.Match[str]) -> str:
+        return PARAMETERS.get(option[1], option[1].replace("-", "_"))
+
+    return re.sub(r"(?<!\S)--([a-z][a-z-]*)", parameter, message)
 
 
 def did_you_mean(given: str, allowed: Iterable[str]) -> str:

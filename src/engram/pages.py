@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
+from engram.experiments import find
 from engram.records import Record
 from engram.records.files import replace, writing_to
 
@@ -15,7 +16,12 @@ def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequ
     from engram.show.report import report
 
     shown = [(record, gallery(record)) for record in records]
-    return write_page(path, report(title, shown, claims), "report", "-o report.html")
+    return write_page(path, report(title, shown, claims, _least(claims)), "report", "-o report.html")
+
+
+def _least(claims: Sequence[dict[str, Any]]) -> int:
+    """Seeds that verdicts on these claims, which are of one experiment, need."""
+    return find(claims[0]["experiment"]).least_seeds(claims[0]["scale"]) if claims else 0
 
 
 def write_ledger(path: Path, claims: Sequence[dict[str, Any]], records: str, command: str) -> Path:

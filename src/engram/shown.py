@@ -9,7 +9,7 @@ from typing import Any
 from engram.claims.experiment import SCALES, Experiment, Runs, Scale, known_scale
 from engram.claims.findings import stamp
 from engram.claims.ledger import Entry, Index, best_runs, entries_of, first_runs
-from engram.errors import EngramError, did_you_mean
+from engram.errors import EngramError, did_you_mean, in_python_words
 from engram.experiments import find, is_file, names
 from engram.records import Record
 from engram.records.files import COMMITTED, home
@@ -70,6 +70,7 @@ def show(
     return Shown(*about, paths, experiment.table(runs))
 
 
+@in_python_words()
 def figure(
     name: str,
     output: str | Path | None = None,

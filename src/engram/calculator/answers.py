@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import ceil, inf, isfinite
 from typing import Any
 
@@ -30,7 +31,7 @@ class Range:
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """A size for what is to be stored, or what a size holds.
 
@@ -53,6 +54,9 @@ class Answer:
     error: float | None
     fit: Fit
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return "\n".join(import_module("engram.calculator.words").lines_of(self))  # as the command prints it
 
     @property
     def extrapolated(self) -> bool:

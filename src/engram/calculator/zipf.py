@@ -1,13 +1,14 @@
 """Heavy-tailed data: the errors that samples and width leave, and what an error asks for. Theory only, so far."""
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from engram.theory.bounds import power_law
 from engram.theory.prediction import KEPT, counts_error, exponents, least_size, threshold_error, unseen
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tail:
     """N tokens with p ∝ z^−α and M answers, n samples of them, and a matrix of width d; None is not asked."""
 
@@ -17,6 +18,9 @@ class Tail:
     samples: int | None
     width: int | None
     target: float | None = None
+
+    def __repr__(self) -> str:
+        return "\n".join(import_module("engram.calculator.words").lines_of(self))  # as the command prints it
 
     @property
     def errors(self) -> dict[str, float]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from math import isfinite
+from textwrap import shorten
 from typing import Any
 
 from engram.claims.intervals import Student
 from engram.errors import EngramError, did_you_mean
 from engram.records import Record
 from engram.records.faces import HEADLINES
+from engram.specs.encode import TAGS
 
 MOST_METRICS = 2  # unless others are named
 
@@ -37,3 +39,13 @@ def ended_at(record: Record, name: str) -> float:
     """The mean of what was measured in the last tenth of the steps: single batches are noisy."""
     steps, values = record.curve(name)
     return float(values[steps >= 0.9 * steps[-1]].mean())
+
+
+def setting_in_words(value: Any) -> str:
+    """An object such as SGD(lr=0.1) by its class and the fields that are not empty or zero."""
+    if not isinstance(value, dict):
+        return str(value)
+    kind = str(value.get("class", "")).rpartition(".")[2]
+    return shorten(
+        " ".join([kind, *(f"{k}={v}" for k, v in value.items() if k not in TAGS and v)]), 24, placeholder="…"
+    )

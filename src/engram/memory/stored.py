@@ -53,6 +53,7 @@ class Stored(Displayed):
     among: Int[Tensor, " some"] | None = None
     parts: Mapping[str, Int[Tensor, " part"]] = field(default_factory=dict)
     read: Callable[[Tensor], Tensor] | None = None
+    origin: str = ""  # the run and the step that it is of
 
     def __repr__(self) -> str:
         asked, answers = self.scores().shape

@@ -1,6 +1,6 @@
 """What a forward pass returns, and a model together with its weights."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Protocol, runtime_checkable
@@ -12,9 +12,9 @@ from torch import Tensor
 
 from engram.display import Displayed
 from engram.embeddings import Law, directions
-from engram.errors import EngramError
+from engram.errors import EngramError, did_you_mean
 from engram.memory.stored import Stored
-from engram.tasks.batch import Task
+from engram.tasks.batch import Task, marks_of
 from engram.tasks.text import encode
 
 Weights = dict[str, Tensor]
@@ -38,6 +38,19 @@ class Trace(Displayed):
     attention: tuple[Float[Tensor, "B _H T k"], ...]  # of each layer
     x: Float[Tensor, "B T d"]  # the final residual stream: the sum of everything in `written`
     logits: Float[Tensor, "B T N"]
+    tokens: Int[Tensor, "B T"] | None = None  # those that were read, where a Model was called
+    task: Task | None = None  # how they are written
+    seed: int = 0
+
+    def top(self, k: int = 5, position: int = -1, sequence: int = 0) -> list[tuple[str, float]]:
+        """The k likeliest tokens after a position (the last one), each as it is written, with its probability."""
+        found = self.logits[sequence, position].softmax(dim=-1).topk(min(k, self.logits.shape[-1]))
+        return [(self.mark(z), p) for z, p in zip(found.indices.tolist(), found.values.tolist(), strict=True)]
+
+    def mark(self, token: int) -> str:
+        """A token as its task writes it, or its number."""
+        marks = () if self.task is None else marks_of(self.task, self.seed)
+        return marks[token] if token < len(marks) else str(token)
 
     def __repr__(self) -> str:
         B, T, N = self.logits.shape
@@ -82,7 +95,7 @@ def draw_weights(scale: str, shapes: dict[str, tuple[int, int]], seed: int) -> W
 
 
 @dataclass(frozen=True, repr=False)
-class Model:
+class Model(Displayed):
     """An architecture with weights: call it on a sequence (T) or a batch (B×T) of token ids to get a Trace.
 
     A model of a record knows its task, and reads text too: model("hello"). Further arguments of the forward pass are
@@ -93,10 +106,13 @@ class Model:
     weights: Weights
     task: Task | None = None
     seed: int = 0
+    lacking: tuple[str, ...] = ()  # matrices and heads that were taken out
+    origin: str = ""  # the run and the step that it is of
 
     def __repr__(self) -> str:
         size = sum(tensor.numel() for tensor in self.weights.values())
-        return f"<{type(self.architecture).__name__} with {', '.join(self.weights)[:60]}: {size:,} numbers>"
+        lacking = f"; without {', '.join(self.lacking)}" if self.lacking else ""
+        return f"<{type(self.architecture).__name__} with {', '.join(self.weights)[:60]}: {size:,} numbers{lacking}>"
 
     @torch.no_grad()
     def __call__(self, tokens: Tokens | str, **more: Any) -> Any:  # what forward returns
@@ -107,7 +123,8 @@ class Model:
             if name not in taken:
                 known = f"allowed: {', '.join(taken)}" if taken else "it takes only tokens"
                 raise EngramError(f"{name}: unknown to {type(self.architecture).__name__}; {known}")
-        return forward(self.weights, z, **more)
+        found = forward(self.weights, z, **more)
+        return replace(found, tokens=z, task=self.task, seed=self.seed) if isinstance(found, Trace) else found
 
     def encode(self, text: str) -> Int[np.ndarray, " t"]:
         """A text as token ids."""
@@ -118,8 +135,9 @@ class Model:
     def without(self, name: str) -> "Model":
         """The same model with one matrix set to zero."""
         if name not in self.weights:
-            raise EngramError(f"{name}: no such matrix; allowed: {', '.join(self.weights)}")
-        return replace(self, weights=self.weights | {name: torch.zeros_like(self.weights[name])})
+            raise EngramError(_unknown(name, "matrix", self.weights))
+        weights = self.weights | {name: torch.zeros_like(self.weights[name])}
+        return replace(self, weights=weights, lacking=(*self.lacking, name))
 
     def ablate(self, layer: int, head: int) -> "Model":
         """The same model with a head that writes nothing; layers and heads count from 1."""
@@ -128,19 +146,31 @@ class Model:
         if (layer, head) not in known:
             there = f"this model has {', '.join(map(str, known))}" if known else "this model has no heads to ablate"
             raise EngramError(f"layer {layer}, head {head}: no such head; {there}")
-        return replace(self, weights=own.without(self.weights, (layer, head)))
+        weights = own.without(self.weights, (layer, head))
+        return replace(self, weights=weights, lacking=(*self.lacking, f"head {head} of layer {layer}"))
 
     @property
     def memories(self) -> dict[str, Stored]:
         """The memories that its matrices are, by name; none where the model does not know its task."""
         own: Any = getattr(self.architecture, "memories", None)
         found = own(self.weights, self.task, self.seed) if own and self.task is not None else ()
-        return {stored.name: stored for stored in found}
+        return Memories({stored.name: replace(stored, origin=self.origin) for stored in found})
 
     def _limits(self) -> tuple[int, int | None]:
         """Number of tokens, and largest length if there are positions; a model without E has its own `limits`."""
         own, w = getattr(self.architecture, "limits", None), self.weights
         return own(w) if own else (len(w["E"]), len(w["P"]) if "P" in w else None)
+
+
+class Memories(dict[str, Stored]):
+    """Those of a model by name; one that it does not have is named, with the nearest that it has."""
+
+    def __missing__(self, name: str) -> Stored:
+        raise EngramError(_unknown(name, "memory", self))
+
+
+def _unknown(name: str, what: str, known: Iterable[str]) -> str:
+    return f"{name}: no such {what}; {did_you_mean(name, known)}allowed: {', '.join(known) or 'none'}"
 
 
 def token_ids(tokens: Tokens, N: int, T: int | None) -> Int[Tensor, "B T"]:

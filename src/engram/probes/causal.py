@@ -120,23 +120,35 @@ def patched(kept: Kept, heads: Collection[Head] | None = None, positions: Sequen
 
 def patch(
     into: Model | Network,
-    tokens: Tokens,
+    tokens: Tokens | str,
     places: Iterable[Place],
     source: Model | Network | None = None,
-    source_tokens: Tokens | None = None,
+    source_tokens: Tokens | str | None = None,
     heads: Collection[Head] | None = None,
     positions: Sequence[int] | None = None,
 ) -> Float[Tensor, "B T n"]:
     """The logits of a model on some tokens, with parts of another run in the place of its own.
 
+    tokens      their ids, or a text where the model reads text
     places      as in [("head", 1), ("resid", 2)]: the parts that engram.models.network lists, with their layer
     source      the model of the other run; this one by default
     source_tokens   what the other run reads; the same tokens by default
     heads, positions    only these
     """
     network, other = (one if isinstance(one, Network) else network_of(one) for one in (into, source or into))
-    kept = keep(other, tokens if source_tokens is None else source_tokens, places)
-    return network.stream(tokens, patched(kept, heads, positions))
+    theirs = tokens if source_tokens is None else source_tokens
+    kept = keep(other, _ids(theirs, source, into), places)
+    return network.stream(_ids(tokens, into), patched(kept, heads, positions))
+
+
+def _ids(tokens: Tokens | str, *readers: Model | Network | None) -> Tokens:
+    """Of a text, as the first Model among these reads it."""
+    if not isinstance(tokens, str):
+        return tokens
+    reader = next((one for one in readers if isinstance(one, Model)), None)
+    if reader is None:
+        raise EngramError("tokens: a Network reads no text; give token ids")
+    return reader.encode(tokens)
 
 
 def _chosen(

@@ -5,9 +5,9 @@ Code that a record carries runs only to build its Spec, and only if this user tr
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
+from textwrap import shorten
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,8 +19,10 @@ from engram.memory.stored import Stored
 from engram.models import Model, Weights
 from engram.models.memories import memories_of
 from engram.records import files, stored_spec
+from engram.records.faces import face_of
 from engram.records.files import corrupt
 from engram.records.forward import computed_weights
+from engram.records.frames import frame_of
 from engram.records.kept import Kept
 from engram.records.sealed import Damaged, load, unseal
 from engram.records.trust import refuse_untrusted
@@ -33,6 +35,7 @@ from engram.tasks.counts import Counts, NoTable
 from engram.values import Value, class_named
 
 Kind = TypeVar("Kind", Train, Check, Search)
+INTERNAL = {"is_plain", "may_run", "of", "place", "sealed", "stale", "store", "tensors", "texts", "trust"}
 SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -45,7 +48,16 @@ class Record(Kept, Displayed):
     """
 
     def __repr__(self) -> str:
-        return f"<Record {self.id}>"
+        try:
+            face = face_of(self)
+        except EngramError:  # a damaged one still has its name
+            return f"<Record {self.id}>"
+        final = ", ".join(f"{name} {value:.4g}" for name, value in face.headline.items())
+        return f"<Record {self.id}: {shorten(face.words, 60, placeholder='…')}; {face.state}; {final}>"
+
+    def __dir__(self) -> list[str]:
+        """What users need; the rest is for Engram itself."""
+        return sorted(name for name in super().__dir__() if name not in INTERNAL)
 
     @classmethod
     def of(cls, kept: Kept) -> "Record":
@@ -146,7 +158,8 @@ class Record(Kept, Displayed):
             last = len(self.table) - 1
             raise EngramError(f"record {self.id} has no weights stored; model({last}) computes those of the last step")
         at = steps[-1] if step is None else step
-        return model_at(spec, at, initial_weights(spec), self.weights(at))
+        model = model_at(spec, at, initial_weights(spec), self.weights(at))
+        return replace(model, origin=f"step {at} of {self.id}")
 
     def weights(self, step: int) -> Weights:
         """The trained weights at any step: stored, or computed from the last state before it."""
@@ -165,18 +178,17 @@ class Record(Kept, Displayed):
 
         Columns that were not measured at a step are NaN there.
         """
-        found = {"step": np.arange(len(self.table))} | {
+        columns = {"step": np.arange(len(self.table))} | {
             name: self.column(name) for name in self.columns if name != "step"
         }
-        try:
-            return import_module("pandas").DataFrame(found)
-        except ImportError:
-            return found
+        return frame_of(columns)
 
     def memories(self, step: int | None = None) -> list[Stored]:
         """The memories of the model at a step (the last stored one by default)."""
         spec = self.train
-        return memories_of(spec.model, self.model(step).weights, spec.task, spec.seed)
+        model = self.model(step)
+        found = memories_of(spec.model, model.weights, spec.task, spec.seed)
+        return [replace(stored, origin=model.origin) for stored in found]
 
     def snapshot(self, step: int) -> Weights:
         """The trained weights at a stored step."""

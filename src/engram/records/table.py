@@ -11,6 +11,7 @@ import numpy as np
 from engram.native.rows import MOST_COLUMNS, read_rows
 from engram.records import files
 from engram.records.files import Row
+from engram.records.frames import named
 
 PIECE = 1 << 16  # bytes of rows that Python parses at a time: larger pieces are slower
 LONG = 1 << 18  # from this many bytes on the kernel is worth calling
@@ -45,6 +46,9 @@ class Column:
     def values(self) -> np.ndarray:
         return self._values[: self._n]
 
+    def __repr__(self) -> str:
+        return f"<column of {self._n} numbers: .steps, .values>"
+
     def add(self, steps: np.ndarray, values: np.ndarray) -> None:
         end = self._n + len(steps)
         if end > len(self._steps):
@@ -70,6 +74,9 @@ class Table:
 
     def __len__(self) -> int:
         return self.length
+
+    def __repr__(self) -> str:
+        return f"<{self.length} rows of {named(list(self.columns))}>"
 
     @property
     def measured(self) -> list[str]:

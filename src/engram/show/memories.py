@@ -29,7 +29,7 @@ def memory_maps(record: Record, step: int | None = None) -> Figure:
     axes = panels(5.2 * len(memories), 5.4, 1, len(memories), squeeze=False)[0].tolist()
     draw_maps(axes, memories)
     at = record.snapshot_steps[-1] if step is None else step
-    about = f"Scores of every question (row) with every answer (column) at step {at}: red above, blue below the mean"
+    about = f"Scores of every question (row) with every answer (column) at step {at}: red above 0, blue below"
     return headline(axes[0].figure, f"{about}. {describe([record])}")
 
 

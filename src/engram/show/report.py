@@ -7,19 +7,26 @@ from html import escape
 from typing import Any
 
 from engram.claims.readings import capacity
+from engram.claims.verdicts import committed_verdicts
 from engram.records import Record, stored_spec
 from engram.show.gallery import Picture
 from engram.show.html import document, table, text_of
+from engram.show.preliminary import is_preliminary, place_of, sentence
 from engram.show.progress import birth_summary
 from engram.show.save import image_bytes
 from engram.show.tables import in_words, named, number
 
 
-def report(title: str, shown: Sequence[tuple[Record, Sequence[Picture]]], claims: Sequence[dict[str, Any]]) -> str:
-    """One page for any records and their pictures: claims first, then each run."""
-    blocks = [_claims(claims) if claims else "", *(_run(record, pictures) for record, pictures in shown)]
+def report(
+    title: str, shown: Sequence[tuple[Record, Sequence[Picture]]], claims: Sequence[dict[str, Any]], least: int = 0
+) -> str:
+    """One page for any records and their pictures: claims first, then each run.
+
+    least    seeds that a verdict needs: what fewer say is told beside the ledger's verdict, as the terminal does
+    """
+    blocks = [_claims(claims, least) if claims else "", *(_run(record, pictures) for record, pictures in shown)]
     body = f"<main><h1>{escape(title)}</h1>{''.join(blocks)}</main>"
-    return document(title, text_of("report.css"), body, allowed={"img-src": "data:"})
+    return document(title, text_of("report.css", "first.css"), body, allowed={"img-src": "data:"})
 
 
 def _run(record: Record, pictures: Sequence[Picture]) -> str:
@@ -66,16 +73,29 @@ def _state(record: Record) -> str:
     return f"{steps}, {end}. {', '.join(told)}"
 
 
-def _claims(claims: Sequence[dict[str, Any]]) -> str:
+def _claims(claims: Sequence[dict[str, Any]], least: int) -> str:
     rows = []
     for claim in claims:
+        early = is_preliminary(claim, least)
         for i, part in enumerate(claim["measures"]):
-            sentence = f"<b>{escape(claim['id'])}</b><br>{escape(claim['statement'])}" if i == 0 else ""
-            verdict = f'<span class="{part["verdict"]}">{part["verdict"]}</span>'
             predicted, measured, interval, n = map(escape, in_words(part))
-            rows.append([sentence, escape(named(part)), measured, interval, predicted, n, verdict])
-    head = ["claim", "what is measured", "measured", "95 % interval", "predicted", "n", "verdict"]
+            stands = _classed(place_of(part) or "not measured") if early else _classed(part["verdict"])
+            head = _claim(claim, least) if i == 0 else ""
+            rows.append([head, escape(named(part)), measured, interval, predicted, n, stands])
+    head = ["claim", "what is measured", "measured", "95 % interval", "predicted", "n", "against the prediction"]
     return f"<h2>Claims</h2><section>{table(head, rows)}</section>"
+
+
+def _claim(claim: dict[str, Any], least: int) -> str:
+    """Its name and sentence; of a claim that these seeds cannot decide, what they say."""
+    said = f"<b>{escape(claim['id'])}</b><br>{escape(claim['statement'])}"
+    if not is_preliminary(claim, least):
+        return said
+    return f"{said}<br><small>{escape(sentence(claim, least, committed_verdicts()))}</small>"
+
+
+def _classed(word: str) -> str:
+    return f'<span class="{escape(word).replace(" ", "-")}">{escape(word)}</span>'
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import wrap
 
 from matplotlib.figure import Figure
@@ -13,6 +14,7 @@ from engram.show.literal import literal
 from engram.show.panels import CUT, INTERVAL
 from engram.show.style import MUTED, house_style, written_out
 from engram.specs import Train
+from engram.tasks import Task
 
 KINDS = {"Train": "training", "Search": "search for a capacity", "Check": "measurement"}
 PLURALS = {"search for a capacity": "searches for a capacity"}
@@ -54,7 +56,8 @@ def in_words(runs: Runs) -> str:
     said = " and ".join(f"{n} {name if n == 1 else PLURALS.get(name, f'{name}s')}" for name, n in counts.items())
     sizes = sizes_in_words(runs.records)
     seeds = runs.seeds or sorted({record.spec.seed for record in runs.records})
-    return f"{said}, {seeds_in_words(seeds)}, {runs.scale} scale{f': {sizes}' if sizes else ''}"
+    about = [said, seeds_in_words(seeds), f"{runs.scale} scale", *_texts(runs.records)]
+    return f"{', '.join(about)}{f': {sizes}' if sizes else ''}"
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:
@@ -84,6 +87,18 @@ def shared(records: Sequence[Record]) -> list[str]:
     return [size for size in first if all(size in of_other for of_other in others)]
 
 
+def _texts(records: Sequence[Record]) -> list[str]:
+    """Those that users brought, each once."""
+    own = [own_text(record.train.task) for record in records if record.kind == "Train" and record.may_run]
+    return list(dict.fromkeys(filter(None, own)))
+
+
+def own_text(task: Task) -> str:
+    """The text of a task by its name, unless it is the one that comes with Engram: "text mine.txt"."""
+    path = getattr(getattr(task, "corpus", None), "path", "")
+    return f"text {Path(path).name}" if path else ""
+
+
 WORDS = {"K": "K = {} triggers", "T": "T = {} tokens", "d": "width d = {}"}
 
 
@@ -92,4 +107,10 @@ def _sizes(spec: Train) -> list[str]:
     found = {name: getattr(part, name) for part in parts for name in WORDS if hasattr(part, name)}
     sizes = [WORDS[name].format(size) for name, size in found.items()]
     rate = f"{type(optimiser).__name__} with rate {optimiser.lr:g}"
-    return [*sizes, f"batches of {spec.plan.batch}", rate, f"{spec.steps:,} steps"]
+    return [
+        *filter(None, [own_text(spec.task)]),
+        *sizes,
+        f"batches of {spec.plan.batch}",
+        rate,
+        f"{spec.steps:,} steps",
+    ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from textwrap import shorten
 from typing import Any
 
 from matplotlib import colormaps
@@ -10,17 +9,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from engram.probes.columns import is_share
+from engram.claims.summaries import setting_in_words
+from engram.probes.columns import axis, column, is_share
+from engram.show.literal import literal
 from engram.show.panels import ANY, MARKS, SHADES, SHARE, bars, log_sizes, panels
 from engram.show.series import quiet
 from engram.show.style import CYCLE, house_style
-from engram.show.subtitles import headline
-from engram.specs.encode import TAGS
+from engram.show.subtitles import UNBROKEN, headline
 
 Row = Mapping[str, Any]  # as a sweep's --json says it
 Place = Callable[[Row, float], float]  # where a row stands on the x axis, moved aside by a share of the least gap
+Spots = Sequence[tuple[float, Row]]  # places on the x axis, and what was measured there
 WIDE = 8  # a range of values from which on the axis is logarithmic
-APART = 0.36  # of the least gap on the x axis: from the first line to the last
+SIDE_BY_SIDE = 0.36  # of the gap between two names on the x axis: from the first colour to the last
+APART = 0.03  # of the least gap between two numbers there: from the seeds of one line to those of the next
 LETTERS = 12  # of a name on the x axis; longer ones are written aslant
 IN_LEGEND = 12  # letters of a legend that fit into an inch
 
@@ -39,18 +41,41 @@ def sweep_figure(
     axes = panels(
         width, 1.1 + 2.6 * len(metrics), len(metrics), len(by_panel), squeeze=False, sharex="col", sharey="row"
     )
-    for column, (title, same) in enumerate(by_panel.items()):
-        for ax, metric in zip(axes[:, column], metrics, strict=True):
+    for at, (title, same) in enumerate(by_panel.items()):
+        for ax, metric in zip(axes[:, at], metrics, strict=True):
             _draw(ax, same, across, further[:1], metric)
-            ax.set_title(title if len(by_panel) > 1 and ax is axes[0, column] else "")
-            ax.set_ylabel(f"{metric} at the end" if column == 0 else "")
-        axes[-1, column].set_xlabel(across or ", ".join(fields) or "what was run")
+            ax.set_title(title if len(by_panel) > 1 and ax is axes[0, at] else "")
+            ax.set_ylabel(_name(metric) if at == 0 else "")
+        axes[-1, at].set_xlabel(across or ", ".join(fields) or "what was run")
     for row, metric in zip(axes, metrics, strict=True):
         _fit(row[0], [value for one in rows for value in one["metrics"][metric]["values"]], is_share(metric))
     fig = axes[0, 0].get_figure(root=True)
     _name_colours(fig, axes)
-    about = f"{about}. Dots: seeds (means over the last tenth of the steps); intervals are cut at the edge."
-    return headline(fig, about)
+    return headline(fig, ", ".join([about, *_fixed(rows, fields)]) + f". {_what_is_drawn(rows)}")
+
+
+def _fixed(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
+    """Fields that were set to one value: no axis says them."""
+    first = rows[0]["settings"]
+    same = [name for name in first if name not in fields and all(r["settings"].get(name) == first[name] for r in rows)]
+    return [f"{name} = {setting_in_words(first[name])}".replace(" ", UNBROKEN) for name in same]
+
+
+def _what_is_drawn(rows: Sequence[Row]) -> str:
+    means = "means over the last tenth of the steps"
+    return f"Dots: seeds ({means}); intervals are cut at the edge." if _several(rows) else f"{means.capitalize()}."
+
+
+def _several(rows: Sequence[Row]) -> bool:
+    """Whether there is more than one seed anywhere, so that there are means and intervals."""
+    return any(row["n"] > 1 for row in rows)
+
+
+def _name(metric: str) -> str:
+    """A column as other figures call it: accuracy in context, recall of W_O2."""
+    _, group, title = column(metric)
+    said = title if title.startswith(group) else f"{group} of {title}"
+    return literal(said + axis(group).removeprefix(group))
 
 
 def _name_colours(fig: Figure, axes: Any) -> None:
@@ -85,13 +110,15 @@ def _panel_of(row: Row, fields: Sequence[str], across: str) -> str:
 def _draw(ax: Axes, rows: Sequence[Row], across: str, by: Sequence[str], metric: str) -> None:
     place, joined = _places(ax, rows, across), "-" if _sizes(rows, across) else ""
     lines = _grouped(
-        rows, lambda row: ", ".join(f"{name} = {_in_words(row['settings'].get(name, '–'))}" for name in by)
+        rows, lambda row: ", ".join(f"{name} = {setting_in_words(row['settings'].get(name, '–'))}" for name in by)
     )
+    step = APART if joined else SIDE_BY_SIDE / max(1, len(lines) - 1)
     for i, (label, same) in enumerate(lines.items()):
-        aside = APART * (i / (len(lines) - 1) - 0.5) if len(lines) > 1 else 0.0
-        measured = [(place(row, aside), row["metrics"][metric]) for row in same if row["n"]]
+        aside, known = step * (i - (len(lines) - 1) / 2), [row for row in same if row["n"]]
+        means = [(place(row, 0.0 if joined else aside), row["metrics"][metric]) for row in known]  # a line says where
+        spread = [(place(row, aside), row["metrics"][metric]) for row in known] if _several(rows) else []
         look = {"color": _colour(i, len(lines)), "marker": MARKS[i % len(MARKS)], "ls": joined}
-        _draw_line(ax, measured, label or quiet(metric), is_share(metric), look)
+        _draw_line(ax, means, spread, label or quiet(metric), is_share(metric), look)
 
 
 def _colour(i: int, of: int) -> str:
@@ -100,19 +127,9 @@ def _colour(i: int, of: int) -> str:
 
 def _value(row: Row, across: str) -> Any:
     if across:
-        return _in_words(row["settings"].get(across, "–"))
+        return setting_in_words(row["settings"].get(across, "–"))
     settings = ", ".join(f"{name.rpartition('.')[2]}={value}" for name, value in row["settings"].items())
     return "\n".join(filter(None, [row["label"], settings]))
-
-
-def _in_words(value: Any) -> str:
-    """An object such as SGD(lr=0.1) by its class and the fields that are not empty or zero."""
-    if not isinstance(value, dict):
-        return str(value)
-    kind = str(value.get("class", "")).rpartition(".")[2]
-    return shorten(
-        " ".join([kind, *(f"{k}={v}" for k, v in value.items() if k not in TAGS and v)]), 24, placeholder="…"
-    )
 
 
 def _sizes(rows: Sequence[Row], across: str) -> list[float]:
@@ -156,14 +173,13 @@ def _width(name: str) -> int:
     return max(map(len, name.split("\n")))
 
 
-def _draw_line(
-    ax: Axes, measured: Sequence[tuple[float, Row]], label: str, share: bool, look: Mapping[str, Any]
-) -> None:
+def _draw_line(ax: Axes, means: Spots, spread: Spots, label: str, share: bool, look: Mapping[str, Any]) -> None:
+    """Means where they belong; beside them, so that they do not hide each other, the seeds and intervals."""
     colour, seeds = look["color"], quiet(f"{label.removeprefix('_')}, seeds")
-    points = [(x, value) for x, found in measured for value in found["values"]]
+    points = [(x, value) for x, found in spread for value in found["values"]]
     if points:
         ax.plot(*zip(*points, strict=True), "o", mfc="w", mec=colour, ms=4, zorder=3, label=seeds)
-    ax.plot([x for x, _ in measured], [found["mean"] for _, found in measured], ms=5, lw=1.5, label=label, **look)
-    known = [(x, (found["low"], found["high"])) for x, found in measured if found["low"] is not None]
+    ax.plot([x for x, _ in means], [found["mean"] for _, found in means], ms=5, lw=1.5, label=label, **look)
+    known = [(x, (found["low"], found["high"])) for x, found in spread if found["low"] is not None]
     if known:
         bars(ax, [x for x, _ in known], [ends for _, ends in known], colour, within=SHARE if share else ANY)

@@ -173,12 +173,17 @@ class Readable:
     def draw(self, ax: Axes, pattern: Float[np.ndarray, "T k"], boxes: dict[Edge, str], title: str) -> AxesImage:
         for (t, s), colour in boxes.items():
             ax.add_patch(Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, ec=colour, lw=0.8, alpha=0.9))
-        for axis in (ax.xaxis, ax.yaxis):
-            token_ticks(axis, self.marks)
-        ax.grid(visible=False)
-        ax.set(title=title, xlabel="attends to", ylabel="current token")
-        seen = np.tri(len(pattern), dtype=bool)
-        return ax.imshow(np.where(seen, pattern, np.nan), cmap="Blues", vmin=0, vmax=1)
+        return draw_pattern(ax, pattern, self.marks, title)
+
+
+def draw_pattern(ax: Axes, pattern: Float[np.ndarray, "T k"], marks: Sequence[str], title: str) -> AxesImage:
+    """Where each token looks: white is nowhere, and what comes later is left empty."""
+    for axis in (ax.xaxis, ax.yaxis):
+        token_ticks(axis, marks)
+    ax.grid(visible=False)
+    ax.set(title=title, xlabel="attends to", ylabel="current token")
+    seen = np.tri(*pattern.shape, dtype=bool)
+    return ax.imshow(np.where(seen, pattern, np.nan), cmap="Blues", vmin=0, vmax=1)
 
 
 def _pairs(edges: Edges) -> list[list[int]]:

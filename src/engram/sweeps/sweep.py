@@ -15,18 +15,22 @@ from engram.engines.choosing import HERE, Where
 from engram.engines.local import cores
 from engram.engines.manner import Manner
 from engram.engines.purposes import purposes_of
-from engram.errors import EngramError, explain_crash
+from engram.errors import EngramError, explain_crash, in_python_words
 from engram.experiments import find
 from engram.records import Record
 from engram.records.about import label_in_words
 from engram.records.files import home
+from engram.records.frames import frame_of
 from engram.specs import Spec
 from engram.specs.encode import encode
 from engram.specs.settings import short_hash, with_settings
 from engram.specs.spec import run_id
 from engram.sweeps.cells import Axes, Cell, Point, merged, points
 from engram.sweeps.cost import left, seconds_left
+from engram.sweeps.lines import aligned, cells, columns_of, lines_of
 from engram.values import Value
+
+SHOWN = 20  # settings, where a sweep is asked what it is
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,12 @@ class Planned:
         return {"sweep": self.name, "scale": self.scale, "seeds": self.seeds, **runs, "cells": cells}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Swept:
-    """What a sweep has found: a row for each setting, with the mean over seeds and its 95 % interval."""
+    """What a sweep has found: a row for each setting, with the mean over seeds and its 95 % interval.
+
+    rows     all numbers, those of each seed too; `table` and `frame()` have a line for each setting
+    """
 
     planned: Planned
     seconds: float
@@ -81,8 +88,25 @@ class Swept:
         about = {"sweep": self.planned.name, "scale": self.planned.scale, "seconds": round(self.seconds, 1)}
         return about | {"metrics": self.metrics, "rows": self.rows, "figures": [str(path) for path in self.figures]}
 
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """A line for each setting: its fields, the mean of each metric with the ends of its interval, and n."""
+        return lines_of(self.rows)
+
+    def frame(self) -> Any:
+        """The table as a pandas DataFrame where pandas is installed, else as a dict of arrays."""
+        return frame_of(columns_of(self.table))
+
     def __repr__(self) -> str:
-        return f"<sweep of {self.planned.name}: {len(self.rows)} settings, {len(self.records)} runs>"
+        head = f"<sweep of {self.planned.name}: {len(self.rows)} settings, {len(self.records)} runs>"
+        more = ["…"] * (len(self.rows) > SHOWN)
+        return "\n".join([head, *aligned(cells(self.table[:SHOWN])), *more])
+
+    def _repr_html_(self) -> str:
+        from engram.show.notebook import table_and_picture
+
+        head = f"sweep of {self.planned.name}, {self.planned.scale} scale"
+        return table_and_picture(head, cells(self.table), self.figures)
 
 
 def plan_sweep(
@@ -109,15 +133,16 @@ def _at(what: str | Spec, point: Point, scale: Scale, seeds: list[int]) -> Label
     return {None: [with_settings(what, point | {"seed": seed}) for seed in seeds]}
 
 
+@in_python_words()
 def sweep(
-    what: str | Spec,
+    what: "str | Spec",
     axes: Axes,
     scale: str = "quick",
     seeds: int | Sequence[int] = 1,
     zipped: bool = False,
     metrics: Sequence[str] = (),
     device: str = "auto",
-    watch: Watch = unwatched,
+    watch: Watch | None = None,
     path: str = "auto",
     engine: str | Manner = "local",
 ) -> Swept:
@@ -128,9 +153,12 @@ def sweep(
     seeds       how many, from 0 on, or which
     zipped      pair the values by their place instead of combining each with each
     metrics     columns to compare, each as its mean over the last tenth of the steps; by default accuracy and loss
+    watch       what to show while it runs, as in engram.run
     engine      where it is computed: local or ray, or an engine such as engram.Ray(address="node1:6379")
     """
-    return run_sweep(plan_sweep(what, axes, scale, seeds, zipped), metrics, Where(engine, device, path), watch)
+    return run_sweep(
+        plan_sweep(what, axes, scale, seeds, zipped), metrics, Where(engine, device, path), watch or unwatched
+    )
 
 
 def run_sweep(planned: Planned, metrics: Sequence[str] = (), where: Where = HERE, watch: Watch = unwatched) -> Swept:

@@ -150,7 +150,7 @@ def _shown(measure: dict[str, Any]) -> Sequence[float | None] | None:
     inside = measure["measured"] is not None and 0 <= measure["measured"] <= 1
     if not inside or None in interval or not SHARE.fullmatch(measure["name"]):
         return measure["interval"]
-    return [min(1.0, max(0.0, float(end))) for end in interval]
+    return [min(1.0, max(0.0, end)) for end in interval if end is not None]
 
 
 def named(measure: dict[str, Any]) -> str:

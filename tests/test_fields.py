@@ -62,6 +62,12 @@ def test_fields_of_runs_that_differ(tiny: Callable[..., Train]) -> None:
     assert found["model"]["values"] == ["Simplified", "Transformer"]
 
 
+def test_a_field_without_words_leaves_no_empty_line(home: Path, said: Said) -> None:
+    text = said("fields", str(Path(__file__).parent.parent / "examples" / "own_task.py"))[1]
+    assert "task.N = 26" in text
+    assert not [line for line in text.splitlines() if line and not line.strip()]
+
+
 def test_the_command(home: Path, said: Said) -> None:
     code, out, _ = said("fields", "birth.joint")
     assert code == 0

@@ -16,6 +16,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from engram.errors import EngramError
 from engram.show.style import SMALLEST, house_style
+from engram.show.subtitles import even_lines
 
 Font = Literal["sans", "serif"]
 FAMILIES = {"sans": ["DejaVu Sans"], "serif": ["STIXGeneral", "DejaVu Sans"]}  # the second where a letter is missing
@@ -23,7 +24,7 @@ MATHS = {"sans": "dejavusans", "serif": "stix"}
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}  # of LaTeX: \the\columnwidth prints such points
 WIDTH = re.compile(r"([\d.]+)\s*(in|cm|mm|pt|)")
 LEAST, MOST = 2.0, 20.0  # inches
-PANEL, LEAST_PANEL = 2.0, 1.6  # inches: how wide a panel with its numbers is at least; the second if they are many
+PANEL, LEAST_PANEL = 2.0, 1.45  # inches: how wide a panel with its numbers is at least; the second if they are many
 MANY_ROWS = 4  # of panels: more of them would not fit onto a page
 HIGH, PAGE = 2.4, 8.8  # inches: the most of a panel, and of all where panels can be made so low
 SMALLER = 0.8  # letters, lines and marks beside those of a screen
@@ -31,6 +32,8 @@ TITLE = 9.5  # points, before letters become smaller
 LETTERS = 15  # of the smallest size that fit into an inch
 LINE = 0.15  # inches: the height of one
 AROUND = 0.55  # inches: what numbers and names take of a panel's width, and of its height
+BARE = 0.25  # of its height, where the panel below has the numbers
+OVER = 0.3  # inches: how far a title may reach over the end of its panel
 
 
 def inches(width: str | float) -> float:
@@ -137,9 +140,10 @@ def _letters(size: float) -> float:
 
 def _break_words(ax: Axes, room: float) -> None:
     """Titles and names of axes in as many lines as they need."""
-    ax.set_title(fill(ax.get_title(loc="left"), int(0.85 * LETTERS * room)), loc="left", fontsize=TITLE)
+    title = even_lines(ax.get_title(loc="left"), int(0.85 * LETTERS * (room + OVER)))
+    ax.set_title("\n".join(title), loc="left", fontsize=TITLE)
     ax.set_xlabel(fill(ax.get_xlabel(), int(0.9 * LETTERS * (room + AROUND))))
-    ax.set_ylabel(fill(ax.get_ylabel(), max(20, int(0.75 * LETTERS * room))))
+    ax.set_ylabel(fill(ax.get_ylabel(), max(14, int(0.75 * LETTERS * room))))
 
 
 def _thin_ticks(ax: Axes, room: float) -> None:
@@ -205,9 +209,16 @@ def _set_height(figure: Figure, width: float, room: float, legends: dict[Axes, i
     """Panels three quarters as high as wide, or as high as the names of their rows need, unless a page is too small."""
     rows = [list(same) for _, same in groupby(sorted(legends, key=_row), key=_row)]
     beside = sum(max(legends[ax] for ax in same) for same in rows) + outside  # lines of legends
-    panel = min(0.75 * room, HIGH, max(0.8, (PAGE - LINE * beside) / len(rows) - AROUND))
-    each = [max(panel, *(LINE * _names(ax) for ax in same)) + AROUND for same in rows]
-    figure.set_size_inches(width, sum(each) + LINE * beside)
+    around = [max(map(_around, same)) for same in rows]
+    panel = min(0.75 * room, HIGH, max(0.8, (PAGE - LINE * beside - sum(around)) / len(rows)))
+    each = [max(panel, *(LINE * _names(ax) for ax in same)) for same in rows]
+    figure.set_size_inches(width, sum(each) + sum(around) + LINE * beside)
+
+
+def _around(ax: Axes) -> float:
+    """Numbers and names below a panel, and the lines of its title but the first."""
+    below = any(text.get_visible() and text.get_text() for text in ax.get_xticklabels()) or ax.get_xlabel()
+    return (AROUND if below else BARE) + LINE * ax.get_title(loc="left").count("\n")
 
 
 def _names(ax: Axes) -> int:

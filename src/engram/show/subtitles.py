@@ -29,15 +29,17 @@ def headline(fig: Figure, text: str) -> Figure:
     drawn = {part.get_gid() for ax in fig.axes for part in (*ax.collections, *ax.lines)}
     if drawn & {INTERVAL, CUT}:
         text = f"{text.rstrip('. ')}. {AT_THE_ENDS if CUT in drawn else INTERVALS}"
-    lines = _even_lines(text, int(LETTERS * fig.get_figwidth()))
+    lines = even_lines(text, int(LETTERS * fig.get_figwidth()))
     with house_style():
         fig.suptitle("\n".join(map(literal, lines)), fontsize=9, color=MUTED, x=0.01, ha="left")
     return fig
 
 
-def _even_lines(text: str, letters: int) -> list[str]:
+def even_lines(text: str, letters: int) -> list[str]:
     """As few lines as it needs, and none with a single word in it."""
     lines = wrap(text, letters)
+    if len(lines) < 2:
+        return lines
     least = next(n for n in range(len(text) // max(1, len(lines)), letters + 1) if len(wrap(text, n)) == len(lines))
     return wrap(text, least)
 

@@ -66,7 +66,9 @@ def print_fields(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         values = " · ".join(_short(value) for value in row["values"])
         head = Text.assemble((printable(row["field"]), "bold"), f" = {printable(values)}  ", (row["type"], "dim"))
-        console.print(head, Text(f"    {printable(row['meaning'])}"), sep="\n", soft_wrap=True)
+        console.print(head, soft_wrap=True)
+        if row["meaning"]:  # a field of one's own may have none
+            console.print(Text(f"    {printable(row['meaning'])}"), soft_wrap=True)
 
 
 def _short(value: Any) -> str:

@@ -13,6 +13,8 @@ from engram.claims.readings import capacity
 from engram.experiments.memory import collapse, searches
 from engram.models.stores import OuterLowRank
 
+TIMES = "quick 10 s a seed, paper 1 min a seed on 2 cores"
+
 SOURCE = "Understanding factual recall, Theorem 1 (rank m); talks"
 CLAIMS = {
     "memory.low-rank": "A memory of rank m ≤ d stores N ∝ md pairs at 90 %: N/(md) is the same within 20 %, m ≥ 32.",

@@ -15,6 +15,8 @@ from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.collapse import two_valued_capacity
 
+TIMES = "quick 10 s a seed, paper 30 s a seed on 2 cores"
+
 SOURCE = "talks, 'Capacity: intuition' (f* with two values: N ≈ d)"
 CLAIMS = {
     "memory.many-to-one": "With y = z mod 2 a Hebbian matrix stores N ∝ d pairs.",

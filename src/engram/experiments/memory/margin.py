@@ -10,6 +10,8 @@ from engram.claims import Figure, Labelled, Measure, Measures, Records, Runs, Sc
 from engram.experiments.memory import mean, means
 from engram.theory.capacity import low_rank_margin_variance, margin_variance
 
+TIMES = "quick 7 s a seed, paper 1 min a seed on 2 cores"
+
 SOURCE = "slides 'Capacity: intuition' (bound on the variance of a score); the exact variances are derived here"
 CLAIMS = {"memory.margin": "The margin of a Hebbian memory has mean 1 and variance 2/d + (2N−3)/d²."}
 SIZES = {

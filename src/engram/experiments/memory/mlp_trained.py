@@ -23,7 +23,7 @@ from engram.specs import Search
 from engram.tasks import Association
 from engram.theory.capacity import mlp_capacity
 
-TIMES = "paper is for a cluster"
+TIMES = "quick 1 min a seed on 2 cores; paper days a seed: for a cluster"
 SOURCE = "Understanding factual recall in transformers, Fig. 1 right (protocol of its code)"
 CLAIMS = {"memory.mlp-trained": "A trained MLP of m units stores N pairs with N ln N = md/0.35, whatever its shape."}
 WIDTHS = {"smoke": (8,), "quick": (8, 11, 16, 22), "paper": (8, 11, 16, 22, 32, 45, 64, 90)}

@@ -12,6 +12,8 @@ from engram.claims.fits import exponent
 from engram.experiments.memory.mlp_trained import by_shape_figure, searches, stored
 from engram.tasks import Association
 
+TIMES = "quick and paper 2 min a seed on 2 cores"
+
 SOURCE = "talks, 'MLP associative memories' (two inputs)"
 CLAIMS = {"memory.two-inputs": "A trained MLP of m units stores a random f: [n]² → [32] with n² ∝ md."}
 WIDTHS = {"smoke": (8,), "quick": (8, 16, 32), "paper": (8, 16, 32)}

@@ -14,6 +14,8 @@ from engram.claims.readings import worst_by_seed
 from engram.experiments.memory import worst
 from engram.theory.margin_law import margin_at
 
+TIMES = "quick 1 s a seed, paper 20 s a seed (estimated) on 2 cores"
+
 SOURCE = "Cabannes, Simsek and Bietti 2024, section on orthogonal embeddings, and its published code"
 CLAIMS = {
     "scaling.log-margins": "With orthogonal embeddings e^m + (M−1)m − 1 = pMt, so margins grow like ln(pMt).",

@@ -13,6 +13,8 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Records, Runs, Sca
 from engram.claims.fits import Curve, slope
 from engram.theory.zipf import width_exponent
 
+TIMES = "quick 1 s a seed, paper 15 s a seed (estimated) on 2 cores"
+
 SOURCE = "Cabannes, Dohmatob and Bietti 2024, figure of error against d and its published code"
 CLAIMS = {
     "scaling.counts": "Stored by counts, q = p, the error falls like d^{−1/4} at α = 2 (d from 30 to 1000, N = 1000).",

@@ -15,6 +15,8 @@ import numpy as np
 from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Rows, Runs, Scale, Seeds, checks
 from engram.experiments.memory import exponent
 
+TIMES = "quick and paper 1 s a seed on 2 cores"
+
 SOURCE = "Cabannes, Simsek and Bietti 2024, section on two particles, and its published code"
 CLAIMS = {
     "scaling.spikes": "At a = 0.95 steps of 10 spike and are perfect at step 2; steps of 1 descend until step 52.",

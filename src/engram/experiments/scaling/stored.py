@@ -16,6 +16,8 @@ from engram.experiments.memory import exponent
 from engram.records import Record
 from engram.tasks.zipf import Zipf
 
+TIMES = "quick 2 s a seed, paper 2 min a seed (estimated) on 2 cores"
+
 SOURCE = "Cabannes, Dohmatob and Bietti 2024, section on optimisation, and its published code"
 CLAIMS = {
     "scaling.one-step-stores-p": "One step from 0 on 10⁵ samples stores q ∝ p (N=100, M=5, d=200, α=2).",

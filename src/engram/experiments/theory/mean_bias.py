@@ -30,6 +30,8 @@ from engram.experiments.theory.finite import search_width, slopes
 from engram.tasks.planted import PlantedToken
 from engram.theory.mean_bias import critical_width
 
+TIMES = "quick 1 min a seed, paper 15 min a seed on 2 cores"
+
 SOURCE = "talks, 'Finite width and finite samples' (Vural et al.); derived in LOG.md"
 CLAIMS = {
     "theory.mean-bias": "In w the mark has 1/(NT²), and tokens have the noise that unequal label counts make.",

@@ -21,7 +21,7 @@ from engram.claims import Claimed, Figure, Labelled, Measure, Measures, Runs, Sc
 from engram.tasks.second_visit import SecondVisit
 from engram.theory.induction import gamma, least_tokens, output_memory, previous_memory, tau, trigger_memory
 
-TIMES = "nothing is drawn, so one seed is all"
+TIMES = "quick 1 min, paper 2 min on 2 cores; nothing is drawn, so one seed is all"
 SOURCE = "Birth of a Transformer, Theorem 3 and Appendix B.3"
 CLAIMS = {
     "theory.step1": "One step on W_O2 writes Eq. 16: (η/NT) on e_k and (ητ/NT) on Φ1 e_k.",

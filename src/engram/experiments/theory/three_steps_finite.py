@@ -16,6 +16,8 @@ from engram.claims.readings import least_share
 from engram.specs import Check
 from engram.theory.induction import least_tokens
 
+TIMES = "quick 1 min a seed, paper 20 min a seed on 2 cores"
+
 SOURCE = "Birth of a Transformer, Theorem 3 (with finite width and samples)"
 CLAIMS = {
     "theory.step2-finite": "From T = 8 on N ≫ T² is not needed with random embeddings or few samples either.",

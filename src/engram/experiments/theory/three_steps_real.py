@@ -17,6 +17,8 @@ from engram.experiments.theory.three_steps_finite import ASKED, N, T
 from engram.laws.orders import MEMORIES
 from engram.tasks import Bigram
 
+TIMES = "quick 2 min a seed, paper 20 min a seed on 2 cores"
+
 SOURCE = "Birth of a Transformer, Theorem 3 (outside its setting)"
 CLAIMS = {
     "theory.three-steps-real": "On the real bigram task, too, three steps write all memories of the induction head.",

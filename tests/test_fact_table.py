@@ -211,4 +211,5 @@ def test_a_run_on_a_table_says_what_it_was_made_for(
     listed = said("runs", "ls")[1]
     assert "fact learn · facts.csv  steps=2" in listed
     assert "accuracy " in listed
+    said("run", "birth.joint", "--scale", "smoke")  # another `last`, but not one on facts
     assert "need more than half of the way from chance" in said("fact", "see", "last", "France", "capital")[1]

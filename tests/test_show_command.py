@@ -13,6 +13,7 @@ from engram.engines.ahead import LONG, Ahead, ahead, cost, in_words
 from engram.experiments import find, groups, names, searched
 from engram.records.shelf import all_records
 from engram.runner.execute import execute
+from engram.show import tables
 from engram.specs import Train
 
 Said = Callable[..., tuple[int, str, str]]
@@ -183,3 +184,26 @@ def test_a_scale_of_which_some_registered_seeds_are_there_is_drawn_and_not_decid
     assert "only 1 of 3 registered seeds have ended" in words
     assert "from 4 records at paper scale, 1 seed (10000)" in words
     assert json.loads(said("show", "hops.depth", "--json")[1])["scale"] == "quick"
+
+
+def test_a_list_of_everything_begins_with_its_groups(home: Path, said: Said) -> None:
+    out = said("list")[1]
+    assert len(out.splitlines()) < 20
+    assert {name.partition(".")[0] for name in names()} <= {line.split()[0] for line in out.splitlines() if line}
+    assert "`engram list --all` lists everything" in out
+    assert all(name in said("list", "--all")[1] for name in ("birth.joint", "memory.hopfield"))
+
+
+def test_what_goes_with_a_written_figure_is_its_caption(home: Path, said: Said) -> None:
+    out = said("show", "memory.margin", "-o", "one.pdf")[1]
+    assert [line.split()[0] for line in out.splitlines()] == ["figure", "caption"]
+    assert "must be positive" in said("show", "memory.margin", "--width", "-1in", "-o", "one.pdf")[2]
+
+
+def test_printed_intervals_of_shares_end_at_one() -> None:
+    about = {"measured": 0.97, "interval": [0.93, 1.02], "predicted": [0.5, None], "n": 5, "counts": "seeds"}
+    told = [tables.in_words(about | {"name": name, "method": "t", "bound": None})[2] for name in SHARES]
+    assert told == ["0.93 … 1", "0.93 … 1", "0.93 … 1.02", "0.93 … 1.02"]
+
+
+SHARES = ("share of the top head", "layer 1: share of its top head", "log of a step over another", "share of a minus b")

@@ -12,6 +12,7 @@ from engram.cli.main import app
 from engram.cli.usage import EXAMPLES, commands_of, in_words
 from engram.errors import EngramError
 from engram.experiments import find
+from engram.specs import Train
 from engram.specs.settings import full_name
 
 Said = Callable[..., tuple[int, str, str]]
@@ -143,8 +144,9 @@ def test_the_last_part_of_a_field_is_enough_where_it_is_unique(home: Path, said:
 
 
 def test_an_ambiguous_last_part_is_refused_with_the_candidates() -> None:
-    specs = find("birth.fig3").specs("smoke", [0])
-    tests = specs[0].model_copy(update={"tests": {"other": specs[0].task}})  # type: ignore[union-attr]
+    (spec,) = find("birth.joint").specs("smoke", [0])
+    assert isinstance(spec, Train)
+    tests = spec.model_copy(update={"tests": {"other": spec.task}})
     with pytest.raises(EngramError, match=r"--set K: could be task\.K, tests\.other\.K; write one of them"):
         full_name("K", [tests])
 

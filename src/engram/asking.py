@@ -17,6 +17,8 @@ from engram.records import Record
 from engram.records.about import Purpose
 from engram.records.files import home
 from engram.records.fork import fork, steered
+from engram.records.kept import Kept
+from engram.records.places import places
 from engram.specs import Train
 from engram.specs.spec import run_id
 
@@ -40,11 +42,24 @@ def train_on(path: Path, spec: Train, watch: Watch, **size: int | None) -> Recor
     return run_specs([spec], ON_CPU, watch, purposes={run_id(spec): purpose})[0]
 
 
+def load_facts(run: str) -> Record:
+    """A run about facts; `last` is the last of those, whatever else has been run since."""
+    own = [place for place in places(home()) if run == "last" and isinstance(place, Path) and _is_of_facts(Kept(place))]
+    return load(own[-1].name if own else run)
+
+
+def _is_of_facts(kept: Kept) -> bool:
+    try:
+        return str(kept.spec_json["task"]["class"]).startswith("tasks.facts.")
+    except (EngramError, KeyError, TypeError):
+        return False
+
+
 def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[int, Belief]], list[Path]]:
     """What a run believed of a fact at its stored steps, and the figure of it."""
     from engram.show.facts import one_fact
 
-    asked = Asked.of(load(run), subject, relation)
+    asked = Asked.of(load_facts(run), subject, relation)
     beliefs = history(asked)
     name = f"{asked.record.id}-{crc32(f'{subject}/{relation}'.encode()):08x}"
     figures = save_figures({name: one_fact(beliefs, f"({subject}, {relation}) → {asked.answer}")})
@@ -53,7 +68,7 @@ def see_fact(run: str, subject: str, relation: str) -> tuple[Asked, list[tuple[i
 
 def edit_fact(run: str, subject: str, relation: str, answer: str) -> tuple[Asked, FactEdit]:
     """Rewrite one fact of a trained model, and see what else moved; the record stays as it is."""
-    asked = Asked.of(load(run), subject, relation)
+    asked = Asked.of(load_facts(run), subject, relation)
     return asked, edit(asked, answer)
 
 

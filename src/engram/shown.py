@@ -15,6 +15,7 @@ from engram.records import Record
 from engram.records.files import COMMITTED, home
 from engram.records.remembered import Memory
 from engram.records.shelf import of_spec
+from engram.specs.spec import run_id
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def find_shown(name: str) -> Experiment:
     claims = {id: experiment for experiment in map(find, names()) for id in experiment.statements}
     if name not in claims:
         hint = did_you_mean(name, [*names(), *claims])
-        raise EngramError(f"no experiment or claim {name!r}; {hint}`engram list` shows all")
+        raise EngramError(f"no experiment or claim {name!r}; {hint}`engram list --all` shows all")
     return claims[name]
 
 
@@ -157,9 +158,16 @@ def _own_runs(experiment: Experiment, scales: Sequence[Scale]) -> tuple[Runs, li
     for scale in scales:
         found = list(takewhile(bool, _records_by_seed(experiment, scale)))
         if found:
+            scale = _as_it_is_run(experiment, scale, len(found))
             seeds, index = range(len(found)), {record.id: record for same in found for record in same}
             return Runs.of(experiment.labelled(scale, seeds), index, scale, seeds), []
     return None
+
+
+def _as_it_is_run(experiment: Experiment, scale: Scale, seeds: int) -> Scale:
+    """A file whose runs are the same at every scale was run as `engram run` does it by default: at quick scale."""
+    ids = [[run_id(spec) for spec in experiment.specs(size, range(seeds))] for size in (scale, "quick")]
+    return "quick" if ids[0] == ids[1] else scale
 
 
 def _records_by_seed(experiment: Experiment, scale: Scale) -> Iterator[list[Record]]:

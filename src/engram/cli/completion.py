@@ -38,7 +38,7 @@ SAID = {
     "names": "Runs: their names, or `last`.",
     "name": "An experiment, as `engram list` shows it, or your own file (./file.py).",
     "scale": "smoke, quick or paper.",
-    "seeds": "How many, from 0 on (8), or which (10000-10007).",
+    "seeds": "How many, from 0 on (8 means 0-7), or which (10000-10007; a single one: 7-7).",
     "seed": "Of data and initial weights.",
     "steps": "Number of training steps.",
     "file": "A CSV file with the columns subject, relation, answer.",

@@ -15,28 +15,61 @@ if TYPE_CHECKING:
 
 Claims = dict[str, dict[str, Any]]
 LIST = """--set 'plan.trained=["W_O2"]'"""
-PLURAL = {"agrees": "agree", "disagrees": "disagree"}
 
 
-def list_(*words: str, json: bool = False) -> None:
-    """List experiments: what each shows, its run times, and its claims with their verdicts.
+def list_(*words: str, everything: Annotated[bool, Parameter(name="--all")] = False, json: bool = False) -> None:
+    """List experiments: what each shows, its run times, and its claims with their verdicts; alone, their groups.
 
     Parameters
     ----------
     words
         Only experiments that begin with this (birth, memory.hebb) or have a claim that does, else those that speak of
         it (capacity); of several words, each must be found.
+    everything
+        List all experiments, not only their groups.
     """
     from engram.experiments import searched
 
     found = searched(words)
     if not found:
-        raise EngramError(f"list: no experiment speaks of {' and '.join(words)}; `engram list` shows all")
+        raise EngramError(f"list: no experiment speaks of {' and '.join(words)}; `engram list --all` shows all")
     claims = _verdicts(found)
     if json:
         answer({"experiments": [_row(experiment, claims) for experiment in found]})
     else:
-        _print_list(found, claims)
+        (_print_list if words or everything else _print_groups)(found, claims)
+
+
+def _print_groups(found: "list[Experiment]", claims: Claims) -> None:
+    """A line for each group: how many experiments and claims, and how these stand."""
+    from engram.show.tables import print_rows
+
+    groups: dict[str, list[Experiment]] = {}
+    for experiment in found:
+        groups.setdefault(experiment.name.partition(".")[0], []).append(experiment)
+    rows = [
+        {
+            "group": name,
+            "experiments": len(of),
+            "claims": sum(len(one.statements) for one in of),
+            "": _counted(of, claims),
+        }
+        for name, of in groups.items()
+    ]
+    print_rows(console(), rows)
+    tell("", f"{len(found)} experiments, {sum(row['claims'] for row in rows)} claims: {_counted(found, claims)}")
+    tell(
+        "`engram list GROUP`, or any word such as capacity, says what they show; `engram list --all` lists everything."
+    )
+
+
+def _counted(found: "list[Experiment]", claims: Claims) -> str:
+    """18 agree, 8 disagree"""
+    from engram.show.claims import tally, told
+
+    return ", ".join(
+        told(n, state) for state, n in tally([claims[id] for e in found for id in e.statements]).items() if n
+    )
 
 
 def _verdicts(found: "list[Experiment]") -> Claims:
@@ -69,15 +102,14 @@ def _row(experiment: "Experiment", claims: Claims) -> dict[str, Any]:
 
 
 def _print_list(found: "list[Experiment]", claims: Claims) -> None:
-    from engram.show.claims import tally
     from engram.show.tables import print_experiment
 
     out = console()
     for experiment in found:
         print_experiment(out, _row(experiment, claims))
     own = [claims[id] for experiment in found for id in experiment.statements]
-    counted = ", ".join(f"{n} {PLURAL.get(state, state)}" for state, n in tally(own).items() if n)
-    tell("", f"{len(found)} experiment{'s' * (len(found) != 1)}, {len(own)} claims: {counted}")
+    many = f"{len(found)} experiment{'s' * (len(found) != 1)}, {len(own)} claim{'s' * (len(own) != 1)}"
+    tell("", f"{many}: {_counted(found, claims)}")
     if any(claim["verdict"] == "missing" for claim in own):
         tell("missing: its registered runs have not all been made yet")
     tell("`engram show NAME` draws the figure and says why a claim disagrees; `engram run NAME` runs it here.")
@@ -104,7 +136,7 @@ def show(
     *,
     scale: Optional = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], show_default=False)] = None,
-    width: Optional = None,
+    width: Annotated[str | None, Parameter(show_default=False, allow_leading_hyphen=True)] = None,
     font: str = "sans",
     json: bool = False,
 ) -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from warnings import catch_warnings, simplefilter
 
 from cyclopts import App, Parameter
 
 from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, tell_figures, watched
+
+ROWS = 10  # of `fact see`, besides those at which the stage changes
 
 
 @contextmanager
@@ -87,12 +89,26 @@ def learn(
 
 
 @fact.command
-def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
+def see(
+    run: str,
+    subject: str,
+    relation: str,
+    *,
+    everything: Annotated[bool, Parameter(name="--all")] = False,
+    json: bool = False,
+) -> None:
     """Show what a run believed about a fact during training: no idea, the right relation, the right answer.
 
     A stage counts as reached when the probability is more than halfway from chance to certainty, and the likeliest
     answer agrees. Chance of the relation is what a blind guess gives it, chance of the answer is its share of the
-    relation's answers.
+    relation's answers. Steps at which the stage changes are shown, and some between them.
+
+    Parameters
+    ----------
+    run
+        A run on facts: its name, a part of it that no other has, or `last`, the last one on facts.
+    everything
+        Show all stored steps.
     """
     from engram.asking import see_fact
     from engram.probes.facts import RULE
@@ -113,13 +129,25 @@ def see(run: str, subject: str, relation: str, *, json: bool = False) -> None:
     if json:
         answer({"beliefs": rows, "chance": {"relation": chance.relation, "right": chance.right}, "rule": RULE})
         return
-    print_table("beliefs", rows, json)
+    shown = rows if everything else _some(rows)
+    print_table("beliefs", shown, json)
+    if len(shown) < len(rows):
+        tell(f"{len(shown)} of {len(rows)} stored steps; --all shows the others")
     tell("", f"({subject}, {relation}) is {asked.answer} in the table")
     tell(*(f"step {event.step}: {event.sentence}" for event in asked.record.train.events))
     tell(f"chance  {chance.relation:.0%} for all answers of {relation}, guessing blindly")
     tell(f"        {chance.right:.0%} for {asked.answer}, knowing only that {relation} is asked for")
     tell(f"stage   {RULE}")
     tell_figures(figures)
+
+
+def _some(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Where the stage changes, the ends, and about ten rows between them."""
+    every = max(1, len(rows) // ROWS)
+    last = len(rows) - 1
+    return [
+        row for i, row in enumerate(rows) if i in (0, last) or i % every == 0 or row["stage"] != rows[i - 1]["stage"]
+    ]
 
 
 @fact.command

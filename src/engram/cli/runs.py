@@ -44,8 +44,7 @@ def ls(
         answer({"runs": [asdict(face) | {"words": face.words} for face in shown]})
         return
     if not shown:
-        none = f"no runs in {near(home())} yet; `engram birth` makes one"
-        tell(f"none of {len(found)} run{'s' * (len(found) != 1)} matches" if found else none)
+        tell(f"none of {len(found)} runs matches" if found else f"no runs in {near(home())}; `engram birth` makes one")
         return
     print_runs(table(shown, [face.run for face in found]))
 

@@ -40,7 +40,7 @@ def sweep(
     scale
         smoke (seconds), quick (minutes) or paper (the published sizes).
     seeds
-        How many for each setting, from 0 on (8), or which (10000-10007).
+        How many for each setting, from 0 on (8 means 0-7), or which (10000-10007; a single one: 7-7).
     metric
         Columns to compare, each as its mean over the last tenth of the steps; by default the accuracy and the loss.
     dry_run

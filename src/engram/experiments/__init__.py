@@ -44,7 +44,7 @@ def find(name: str) -> Experiment:
         return _from_file(Path(name))
     if name not in names():
         hint = did_you_mean(name, names())
-        raise EngramError(f"no experiment {name!r}; {hint}`engram list` shows all, ./file.py runs your own")
+        raise EngramError(f"no experiment {name!r}; {hint}`engram list --all` shows all, ./file.py runs your own")
     module = importlib.import_module(f"engram.experiments.{name.replace('-', '_')}")
     return Shown(name, module, f"engram run {name}")
 

@@ -8,6 +8,14 @@ from engram.registered import KINDS, STATUSES
 STATES = ("agrees", "disagrees", "inconclusive", "stale", "missing")
 
 
+PLURAL = {"agrees": "agree", "disagrees": "disagree"}
+
+
+def told(n: int, state: str) -> str:
+    """1 agrees, 2 agree."""
+    return f"{n} {state if n == 1 else PLURAL.get(state, state)}"
+
+
 def claim_state(claim: dict[str, Any]) -> str:
     """What the ledger says of a claim in one word: a stale verdict is stale before it is anything else."""
     return "stale" if claim["stale"] else claim["verdict"]

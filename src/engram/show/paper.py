@@ -47,6 +47,8 @@ def inches(width: str | float) -> float:
         size = float(found[1]) * UNITS[found[2] or "in"] if found else 0.0
     except ValueError:
         size = 0.0
+    if str(width).strip().startswith("-"):
+        raise EngramError(f"--width {str(width)!r:.40}: must be positive, as in 3.25in")
     if not LEAST <= size <= MOST:
         raise EngramError(f"--width {str(width)!r:.40}: write {LEAST:g}in to {MOST:g}in, or cm, mm, pt, as in 3.25in")
     return size

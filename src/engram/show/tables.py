@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engram.registered import COUNTED, STATUSES
-from engram.show.claims import STATES, remarks
+from engram.show.claims import STATES, remarks, told
 from engram.text import printable
 
 SHARE = re.compile(r"(.*: )?(share|(in-context )?accuracy|recall of) (?!.*\b(minus|over that|times)\b).*")  # a name
@@ -85,7 +85,7 @@ def print_counts(console: Console, rows: Sequence[dict[str, Any]]) -> None:
     """A line for each kind of claim: how many there are, what became of them, and how they stand."""
     for row in rows:
         found = [
-            ", ".join(f"{row[name]} {COUNTED.get(name, name)}" for name in names if row[name])
+            ", ".join(told(row[name], COUNTED.get(name, name)) for name in names if row[name])
             for names in (STATES, STATUSES)
         ]
         line = Text.assemble((f"{row['kind']:<42}", "dim"), f"{row['claims']:>4}  {' · '.join(filter(None, found))}")
@@ -148,11 +148,11 @@ def in_words(measure: dict[str, Any]) -> list[str]:
 
 def _shown(measure: dict[str, Any]) -> Sequence[float | None] | None:
     """The interval as it is printed: that of a share ends at 0 and 1. What is decided is decided by the whole."""
-    interval = measure["interval"] or [None]
+    interval: Sequence[float | None] | None = measure["interval"]
     inside = measure["measured"] is not None and 0 <= measure["measured"] <= 1
-    if not inside or None in interval or not SHARE.fullmatch(measure["name"]):
-        return measure["interval"]
-    return [min(1.0, max(0.0, end)) for end in interval if end is not None]
+    if not interval or not inside or not SHARE.fullmatch(measure["name"]):
+        return interval
+    return [None if end is None else min(1.0, max(0.0, end)) for end in interval]
 
 
 def named(measure: dict[str, Any]) -> str:

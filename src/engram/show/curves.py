@@ -29,8 +29,8 @@ def birth_curves(records: Sequence[Record]) -> Figure:
     top.set(ylabel="accuracy", ylim=(0, 1.02), xlim=(0, spec.steps), title="Prediction in context")
     for i, memory in enumerate(memories(records[0].columns)):
         colour = COLOURS.get(memory.name, f"C{i}")
-        seed_curves(bottom, records, memory.name, colour, literal(memory.title))
-        _mark_birth((top, bottom), records, memory.name, colour)
+        born = _mark_birth((top, bottom), records, memory.name, colour)
+        seed_curves(bottom, records, memory.name, colour, literal(memory.title) + born)
     bottom.set(xlabel="training step", ylabel="recall", ylim=(0, 1.02), title="Memories")
     text = f"Birth of an induction head: {describe(records)}; dashed: born (recall above 0.5)"
     return headline(finished(bottom), text)
@@ -100,12 +100,12 @@ def seed_curves(ax: Axes, records: Sequence[Record], column: str, colour: str, l
     lines_and_mean(ax, [record.curve(column) for record in records], colour, label, ls, within)
 
 
-def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], memory: str, colour: str) -> None:
-    """A dashed line at the mean birth over seeds, if the memory was born in all of them."""
+def _mark_birth(axes: Sequence[Axes], records: Sequence[Record], memory: str, colour: str) -> str:
+    """A dashed line at the mean birth over seeds, if the memory was born in all of them; its step for the legend."""
     births = [birth(record, memory) for record in records]
     if None in births:
-        return
+        return ""
     step = float(np.mean(births))  # type: ignore[arg-type]
     for ax in axes:
         ax.axvline(step, color=colour, ls="--", lw=0.9, alpha=0.8)
-    axes[-1].annotate(f"{step:.0f}", (step, 0.02), (2, 0), textcoords="offset points", fontsize=8, color=colour)
+    return f", born at {step:.0f}"

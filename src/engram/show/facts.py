@@ -12,8 +12,8 @@ from matplotlib.ticker import LogLocator, ScalarFormatter
 from engram.records import Record
 from engram.records.files import Row
 from engram.show.literal import literal
-from engram.show.panels import BySize, dots, dots_and_mean, draw_grid, finished, lines, log_sizes, panels
-from engram.show.style import INK, MUTED, THEORY, house_style
+from engram.show.panels import BySize, dots, dots_and_mean, draw_grid, finished, legends_below, lines, log_sizes, panels
+from engram.show.style import INK, MUTED, THEORY, house_style, written_out
 
 OfBoth = Mapping[int, tuple[float, float]]  # of relation and subject, by the number of subjects
 PARTS = {
@@ -161,12 +161,23 @@ def sampled_stages(records: Sequence[Record], named: Mapping[str, float], title:
 @house_style()
 def one_fact(beliefs: Sequence[tuple[int, Any]], title: str) -> Figure:
     """How the probability is shared out over training when one fact is asked for."""
-    ax = panels(7.4, 3.8)
+    ax = panels(7.4, 4.4)
     steps = [step for step, _ in beliefs]
     shares = [[getattr(belief, name) for _, belief in beliefs] for name in ("right", "relation", "rest")]
     labels = ("right answer", "other answers of the relation", "all other answers")
     ax.stackplot(steps, shares, labels=labels, colors=["#009E73", "#E69F00", "#d8dee4"])
     chance = beliefs[0][1].chance.relation
     ax.axhline(chance, color=MUTED, ls=":", lw=1.2, label=f"right relation, guessing blindly: {chance:.0%}")
-    ax.set(xlabel="step", ylabel="probability", ylim=(0, 1), xlim=(0, max(steps[-1], 1)), title=literal(title))
-    return finished(ax, loc="center right", frameon=True)
+    ax.set(xlabel="training step", ylabel="probability", ylim=(0, 1), title=literal(title))
+    _most_happens_early(ax, steps)
+    return legends_below(ax)
+
+
+def _most_happens_early(ax: Axes, steps: Sequence[int]) -> None:
+    """A logarithmic axis from step 1 on, and step 0 before it."""
+    last = max(steps[-1], 1)
+    decades = [10**power for power in range(7) if 10**power < last / 2]
+    ax.set_xscale("symlog", linthresh=1, linscale=0.3)
+    ax.set_xlim(0, last)
+    ax.set_xticks([0, *decades, last], [written_out(step) for step in (0, *decades, last)])
+    ax.set_xticks([], minor=True)

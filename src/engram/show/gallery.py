@@ -57,7 +57,7 @@ NOT_TRUSTED = "Memories and attention are not drawn: this needs code of the reco
 BASIS = "Each matrix in its association basis: rows ask, columns answer."
 MEMORIES = (
     "Each matrix in its association basis: W_O2 writes the token that is attended to, W_K2 finds keys that follow "
-    "a visit of the current token, W_K1 finds the previous position. A memory that recalls has a bright diagonal."
+    "a visit of the current token, W_K1 finds the previous position. A memory that recalls has a dark red diagonal."
 )
 AS_ONE = (
     "All heads of a layer are read as one matrix W_Qᵀ W_K. With layer norms the picture is approximate: E and P are "

@@ -29,4 +29,4 @@ def draw_looks(ax: Axes, rows: Mapping[str, Sequence[float]], layers: Sequence[i
 
 
 def _frame(ax: Axes, rows: Sequence[int], j: int) -> None:
-    ax.add_patch(Rectangle((j - 1.5, rows[0] - 0.5), 1, len(rows), fill=False, ec="C1", lw=2))
+    ax.add_patch(Rectangle((j - 1.5, rows[0] - 0.5), 1, len(rows), fill=False, ec="C1", lw=2, clip_on=False, zorder=3))

@@ -61,7 +61,9 @@ def errors_and_looks(
     draw_looks(right, rows, layers, "Alignment of the best head, mean over seeds")
     for row in np.cumsum([len(by_layer) for by_layer in looks.values()])[:-1]:
         right.axhline(row - 0.5, color="w", lw=3)
-    return headline(finished(left, loc="upper left", bbox_to_anchor=(0, -0.12), ncols=2), about)
+    fig = left.get_figure(root=True)
+    fig.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return headline(fig, about)
 
 
 def _draw_errors(ax: Axes, errors: Mapping[int, BySize], published: Mapping[int, Mapping[int, float]]) -> None:

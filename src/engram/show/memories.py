@@ -19,15 +19,21 @@ from engram.show.subtitles import describe, headline
 from engram.tasks import Bigram
 
 MOST_LETTERS, MOST_WORDS = 80, 32  # that can be read on an axis
+MOST_BESIDE = 2  # maps: with more, letters are too small where the picture is as wide as a page
 GOES_WITH = {"W_O2": "frequency", "W_K2": "frequency", "W_K1": "position"}  # the strength of an association
 
 
 @house_style()
 def memory_maps(record: Record, step: int | None = None) -> Figure:
-    """Every memory of a model in its association basis, as in Fig. 7: one that recalls is a bright diagonal."""
+    """Every memory of a model in its association basis, as in Fig. 7: one that recalls has a dark red diagonal."""
     memories = record.memories(step)
-    axes = panels(5.2 * len(memories), 5.4, 1, len(memories), squeeze=False)[0].tolist()
+    columns = min(len(memories), MOST_BESIDE)
+    rows = ceil(len(memories) / columns)
+    grid = panels(5.2 * columns, 5.2 * rows + 0.2, rows, columns, squeeze=False).ravel().tolist()
+    axes = grid[: len(memories)]
     draw_maps(axes, memories)
+    for ax in grid[len(memories) :]:
+        ax.set_axis_off()
     at = record.snapshot_steps[-1] if step is None else step
     about = f"Scores of every question (row) with every answer (column) at step {at}: red above 0, blue below"
     return headline(axes[0].figure, f"{about}. {describe([record])}")

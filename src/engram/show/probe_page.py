@@ -35,9 +35,9 @@ def _source(found: Any) -> str:
     return escape(printable(str(found.provenance)))
 
 
-def _caption(found: Any, words: str) -> str:
-    """Words of ours, and whose weights it shows."""
-    return f'<p class="caption">{words} <span class="source">{_source(found)}</span></p>'
+def _caption(words: str) -> str:
+    """Words of ours; whose weights it shows is said once, above."""
+    return f'<p class="caption">{words}</p>'
 
 
 def _lead(found: Any) -> str:
@@ -51,7 +51,7 @@ def _lead(found: Any) -> str:
     piece = "" if start is None else escape(_visible(found.subject.pieces([start])[0]))
     front = "" if start is None else f" behind token {start}, <code>{piece}</code>"
     return (
-        f'<p class="lead">{_source(found)}: {shape}, d = {sizes.d}.{sha} '
+        f'<p class="lead"><span class="source">{_source(found)}</span>: {shape}, d = {sizes.d}.{sha} '
         f"Random tokens come twice{front}; seeds {escape(', '.join(map(str, seeds)))}.{gain} "
         f"Layers and heads count from 1: L2H3 is head 3 of layer 2.</p>"
         + "".join(f'<p class="note">{escape(note)}</p>' for note in found.notes)
@@ -109,11 +109,11 @@ def _grid(found: Any) -> str:
         f'<div class="scroll"><table class="grid" id="grid" data-best="{best}" aria-describedby="ways">'
         f"<thead><tr><td></td>{top}</tr></thead><tbody>{rows}</tbody></table></div>"
         '<p id="ways" class="caption">Layers from left to right, heads from top to bottom; arrow keys move.</p>'
-        f"{_caption(found, 'Means over seeds.')}</section>"
+        f"{_caption('Means over seeds.')}</section>"
         '<section id="head" aria-live="polite"><h3 id="name"></h3><p id="numbers"></p>'
         '<div class="scroll"><canvas id="map" role="img"></canvas></div><p id="edge" class="caption">'
         "Point at the map to read an edge.</p><p id='strongest'></p>"
-        f"{_caption(found, 'Rows look at columns; attention to the first token is drawn too, and often largest.')}"
+        f"{_caption('Rows look at columns; attention to the first token is drawn too, and often largest.')}"
         "<noscript><p>The maps are drawn by a script; the tables below need none.</p></noscript></section>"
     )
 
@@ -151,9 +151,7 @@ def _composition(found: Any) -> str:
     )
     gain = ["gain left", *[""] * 4, *(f"{cut.left:.2f}" for cut in part.cuts)]
     tables = table(columns, [*rows, gain] if part.cuts else rows)
-    return (
-        f"<h2>Whose writing induction heads read</h2><section>{_graph(part)}{tables}{_caption(found, words)}</section>"
-    )
+    return f"<h2>Whose writing induction heads read</h2><section>{_graph(part)}{tables}{_caption(words)}</section>"
 
 
 def _reader(found: Any, part: Composition, i: int) -> list[str]:
@@ -201,7 +199,7 @@ def _ablation(found: Any) -> str:
     details = (
         f"<details><summary>by seed</summary>{table(['seed', 'top heads', 'random ones', 'chosen'], rows)}</details>"
     )
-    return f"<h2>What these heads are worth</h2><section>{bars}{details}{_caption(found, words)}</section>"
+    return f"<h2>What these heads are worth</h2><section>{bars}{details}{_caption(words)}</section>"
 
 
 def _bar(name: str, values: Sequence[float]) -> str:
@@ -228,7 +226,7 @@ def _copying(found: Any) -> str:
     )
     return (
         f"<h2>What heads copy</h2><section>{table(['head', 'raw', 'effective', 'score'], rows)}"
-        f"{_caption(found, words)}</section>"
+        f"{_caption(words)}</section>"
     )
 
 
@@ -244,5 +242,5 @@ def _lens(found: Any) -> str:
     head = ["after layer", "tokens", "loss, first", "repeat"]
     return (
         f'<h2>Logit lens</h2><section><p class="prompt"><code>{escape(text)}</code></p>{table(head, rows)}'
-        f"{_caption(found, words)}</section>"
+        f"{_caption(words)}</section>"
     )

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from engram.records import Record
-from engram.show.panels import MARKS, finished, lines_and_mean, log_sizes, panels
+from engram.show.panels import MARKS, finished, legends_below, lines_and_mean, log_sizes, panels
 from engram.show.style import INK, house_style
 
 STAR = {"marker": "*", "ms": 12, "mec": INK, "ls": "none"}
@@ -51,7 +51,10 @@ def _last_step(records: Sequence[Record]) -> int:
 
 @house_style()
 def noise_when_full(memories: Mapping[tuple[str, int], Sequence[Record]]) -> Figure:
-    """The share of keys that are wrong by the number of pairs stored, without noise (open) and with it (filled)."""
+    """The share of keys that are wrong by the number of pairs stored, without noise (open) and with it (filled).
+
+    No wrong key at all has no place on a logarithmic axis: it is drawn where a single one would be.
+    """
     ax = panels(6.8, 4.4)
     sizes = sorted({row["N"] for records in memories.values() for r in records for row in r.rows})
     for i, ((kind, d), records) in enumerate(memories.items()):
@@ -60,9 +63,15 @@ def noise_when_full(memories: Mapping[tuple[str, int], Sequence[Record]]) -> Fig
         look = {"marker": MARKS[i], "color": f"C{i}", "ls": "none", "ms": 6}
         ax.plot([r["N"] for r in rows], [max(r["error"], 1 / r["asked"]) for r in rows], label=words, **look)
         clean = [max(1 - r["clean"], 1 / r["asked"]) for r in rows]
-        ax.plot([r["N"] for r in rows], clean, mfc="none", **look)
-    ax.plot([], [], marker="o", mfc="none", color=INK, ls="none", label="without noise")
-    ax.set(yscale="log", xlabel="pairs stored N (half full, full)", ylabel="share of keys that are wrong")
+        ax.plot([r["N"] for r in rows], clean, mfc="none", **look | {"ms": 9})  # a ring around what lies on it
+    ax.plot([], [], marker="o", mfc="none", color=INK, ls="none", label="open: clean keys")
+    ax.plot([], [], marker="o", color=INK, ls="none", label="filled: noise of half their norm")
+    ax.set(
+        yscale="log",
+        xlabel="pairs stored N (half full, full)",
+        ylabel="share of keys that are wrong\n(none: drawn as a single one)",
+    )
     ax.set_title("Noise at equal fullness")
     log_sizes(ax, sizes)
-    return finished(ax)
+    ax.set_xticks(sizes, [f"{size:g}" for size in sizes], fontsize=8.5)
+    return legends_below(ax, ncols=3)

@@ -17,7 +17,7 @@ from engram.show.birth import Runs, draw_accuracy, draw_recalls, of_all
 from engram.show.curves import seed_curves
 from engram.show.literal import literal
 from engram.show.panels import averaged, finished, mean_and_interval, panels, token_ticks
-from engram.show.style import CYCLE, MUTED, house_style
+from engram.show.style import CYCLE, INK, MUTED, house_style
 from engram.show.subtitles import describe, headline
 from engram.tasks import Task
 from engram.tasks.batch import marks_of
@@ -153,8 +153,8 @@ def draw_heads(fig: FigureBase, record: Record, titles: dict[tuple[int, int], st
 
 
 BOXES = (
-    "Boxes: where an induction head would look. Layer 1: the position before. Layer 2: after an earlier visit of the "
-    "current token; orange if it is a trigger, green if not. "
+    "Boxes: where an induction head would look. Layer 1, black: the position before. Layer 2: after an earlier visit "
+    "of the current token, orange if it is a trigger, green if not. "
     "The sequence was chosen for its variety among unseen ones, whatever the model does with it"
 )
 
@@ -167,7 +167,7 @@ class Readable:
         marks = marks_of(record.train.task, record.train.seed)
         self.marks = [literal(marks[z]) for z in self.tokens]
         z = torch.from_numpy(self.tokens)[None]
-        self.previous = {(t, s): RIGHT for t, s in _pairs(previous_edges(z))}
+        self.previous = {(t, s): INK for t, s in _pairs(previous_edges(z))}
         self.successors = {(t, s): RIGHT if asked[t] else OTHER for t, s in _pairs(successor_edges(z))}
 
     def draw(self, ax: Axes, pattern: Float[np.ndarray, "T k"], boxes: dict[Edge, str], title: str) -> AxesImage:

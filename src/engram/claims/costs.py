@@ -4,13 +4,12 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from engram.specs import Spec
 from engram.specs.encode import digest_of
 
 FILE = Path(__file__).parent.parent / "data" / "costs.json"
-SCALES: tuple[Literal["quick", "paper"], ...] = ("quick", "paper")
 CORES = 2  # of the machine for which times are told
 MACHINE = "one core of a 2-core x86-64 machine of the laptop class"
 

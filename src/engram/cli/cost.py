@@ -61,11 +61,12 @@ def _machine(fresh: bool) -> str:
 
 def _stored(scale: str | None) -> "Found":
     """What `make costs` has measured: the page is never waited for."""
-    from engram.claims.costs import SCALES
+    from engram.claims.experiment import known_scale
     from engram.experiments import matching
 
-    found = ((one, at, one.known(at)) for one in matching([]) for at in SCALES if scale in (None, at))
-    return [(one, at, known) for one, at, known in found if known is not None]
+    scales: list[Scale] = [known_scale(scale)] if scale else ["quick", "paper"]
+    measured = [(one, at, one.known(at)) for one in matching([]) for at in scales]
+    return [(one, at, known) for one, at, known in measured if known is not None]
 
 
 def _found(names: tuple[str, ...], scale: str | None, fresh: bool) -> "Found":

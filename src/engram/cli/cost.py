@@ -65,8 +65,7 @@ def _stored(scale: str | None) -> "Found":
     from engram.experiments import matching
 
     scales: list[Scale] = [known_scale(scale)] if scale else ["quick", "paper"]
-    measured = [(one, at, one.known(at)) for one in matching([]) for at in scales]
-    return [(one, at, known) for one, at, known in measured if known is not None]
+    return [(one, at, known) for one in matching([]) for at in scales for known in [one.known(at)] if known is not None]
 
 
 def _found(names: tuple[str, ...], scale: str | None, fresh: bool) -> "Found":
@@ -74,7 +73,7 @@ def _found(names: tuple[str, ...], scale: str | None, fresh: bool) -> "Found":
     from engram.claims.experiment import known_scale
     from engram.experiments import find, is_file, matching
 
-    scales: list[Scale] = [known_scale(scale)] if scale else ["quick", "paper"]
+    scales: tuple[Scale, ...] = (known_scale(scale),) if scale else ("quick", "paper")
     own, others = [name for name in names if is_file(name)], [name for name in names if not is_file(name)]
     experiments = [*map(find, own), *(matching(others) if others or not own else [])]
     return [(one, at, _known(one, at, fresh)) for one in experiments for at in scales]

@@ -12,6 +12,7 @@ import pytest
 import engram
 from engram.cli.main import main
 from engram.costs.trainings import of_training
+from engram.engines.local import Local
 from engram.errors import EngramError
 from engram.experiments import find
 from engram.learning import SGD
@@ -22,7 +23,7 @@ from engram.specs import Train
 from engram.specs.spec import run_id
 from engram.sweeps import Planned, plan_sweep, sweep
 from engram.sweeps.cells import points, read_axes
-from engram.sweeps.cost import seconds_left
+from engram.sweeps.cost import needs
 from engram.sweeps.sweep import run_sweep
 
 
@@ -122,11 +123,14 @@ def test_a_sweep_goes_on_where_it_was_stopped_and_runs_nothing_twice(tiny: Calla
 
 def test_what_is_left_is_estimated_from_a_few_steps(tiny: Callable[..., Train]) -> None:
     spec, longer = tiny(steps=10), tiny(steps=10_000)
-    assert seconds_left([[], []], "auto") == 0
+    nothing, two = needs([[], []], "auto"), needs([[longer, longer]], "auto")
+    assert nothing is not None
+    assert (nothing.seconds, nothing.bytes) == ([], 0)
     assert 0 < of_training(spec).seconds < of_training(longer).seconds
-    each = seconds_left([[longer, longer]], "auto")
-    assert each is not None
-    assert each > of_training(longer).seconds / 3
+    assert two is not None
+    assert len(two.seconds) == 2
+    assert two.seconds[0] == two.seconds[1] > of_training(longer).seconds / 6
+    assert two.bytes == pytest.approx(2 * of_training(longer).bytes, rel=0.01)
 
 
 def said(capsys: Any, *words: str) -> dict[str, Any]:
@@ -144,7 +148,9 @@ def test_the_command_plans_runs_and_tells_the_same(home: Path, capsys: Any) -> N
         {"task.K": 3, "model.d": 16},
     ]
     assert (planned["runs"], planned["left"]) == (2, 2)
-    assert planned["seconds"] > 0
+    assert 0 < planned["seconds"] <= planned["core_seconds"]
+    assert planned["bytes"] > 0
+    assert planned["at_once"] == Local().side_by_side()
     assert all_records(home) == []
     ran(plan_sweep("birth.joint", {"task.K": [1, 3], "model.d": [8, 16]}, "smoke", zipped=True), home)
     swept = said(capsys, *words)

@@ -9,19 +9,20 @@ from engram.errors import EngramError
 
 if TYPE_CHECKING:
     from engram.engines.ahead import Ahead
+    from engram.engines.choosing import Where
 
 WORTH_A_HINT = 5.0  # seconds of computing
 SHORT_TEXT = 5000  # bytes, below which a text of one's own is told to be short
 
 
-def what_is_ahead(name: str, scale: str, seeds: Sequence[int], settings: dict[str, Any]) -> "Ahead":
+def what_is_ahead(name: str, scale: str, seeds: Sequence[int], settings: dict[str, Any], where: "Where") -> "Ahead":
     """Of an experiment."""
     from engram.claims.experiment import known_scale
     from engram.engines.ahead import ahead
     from engram.experiments import find
     from engram.records.files import home
 
-    return ahead(find(name), known_scale(scale), seeds, settings, home())
+    return ahead(find(name), known_scale(scale), seeds, settings, home(), where.build())
 
 
 def spelt_out(name: str, scale: str, settings: dict[str, Any]) -> dict[str, Any]:

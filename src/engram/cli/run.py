@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from engram.cli.ahead import agreed, heading, spelt_out, warn_of_short_texts, what_is_ahead
+from engram.cli.budget import Budget, keep_within, seconds_in
 from engram.cli.completion import Name
 from engram.cli.experiments import list_group
 from engram.cli.output import WholeNumber, answer, console, near, tell, tell_figures, watched_as
@@ -21,6 +22,7 @@ def run(
     seeds: str = "1",
     settings: Settings = (),
     snapshots: WholeNumber | None = None,
+    budget: Budget | None = None,
     computing: Computing = HERE,
     yes: bool = False,
     json: bool = False,
@@ -39,6 +41,8 @@ def run(
         Fields of the Spec to override, as in --set task.K=3 plan.optimiser.lr=0.1.
     snapshots
         Store weights every so many steps, besides steps 0, 1, 2, 4, 8, … and the last; no number depends on it.
+    budget
+        Begin nothing that is estimated to take longer, as in --budget 2h (30s, 90min, 2h, 3d).
     yes
         Begin without asking what takes longer than an hour.
     """
@@ -52,11 +56,12 @@ def run(
     list_group(name, "run", json)
     if snapshots == 0:
         raise EngramError("--snapshots: at least one step must lie between stored weights; got 0")
-    where, chosen = computing.where(), read_seeds(seeds)
+    where, chosen, most = computing.where(), read_seeds(seeds), seconds_in(budget)
     changes = spelt_out(name, scale, parse_settings(settings))
-    found = what_is_ahead(name, scale, chosen, changes)
+    found = what_is_ahead(name, scale, chosen, changes, where)
     warn_of_short_texts(changes)
-    if not agreed(found, yes):
+    keep_within(most, found.seconds)
+    if not agreed(found, yes or most is not None):
         return
     watch = watched_as(heading(name, scale, found, changes), where)
     result = api.run_experiment(name, scale, chosen, changes, where, watch, snapshots)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from engram.cli.ahead import spelt_out, warn_of_short_texts
+from engram.cli.budget import Budget, keep_within, seconds_in
 from engram.cli.output import answer, console, say, tell, tell_figures, watched
 from engram.cli.where import HERE, Computing
 
@@ -22,6 +23,7 @@ def sweep(
     seeds: str = "1",
     metric: Annotated[tuple[str, ...], Parameter(consume_multiple=1)] = (),
     dry_run: bool = False,
+    budget: Budget | None = None,
     computing: Computing = HERE,
     json: bool = False,
 ) -> None:
@@ -44,26 +46,28 @@ def sweep(
     metric
         Columns to compare, each as its mean over the last tenth of the steps; by default the accuracy and the loss.
     dry_run
-        Say what would be run and about how long it would take; run nothing.
+        Say what would be run, about how long it would take there and what it needs; run nothing.
+    budget
+        Begin nothing that is estimated to take longer, as in --budget 2h (30s, 90min, 2h, 3d).
     json
         Print one JSON object instead of a table.
     """
     from engram.api import unwatched
     from engram.claims.seeds import read_seeds
     from engram.sweeps.cells import read_axes
+    from engram.sweeps.cost import costs_of
     from engram.sweeps.sweep import plan_sweep, run_sweep
 
-    where = computing.where()
+    where, most = computing.where(), seconds_in(budget)
     axes = spelt_out(name, scale, read_axes(settings))
     planned = plan_sweep(name, axes, scale, read_seeds(seeds), zipped)
     warn_of_short_texts(axes)
-    seconds = planned.seconds(where.path)
+    costs = costs_of(planned.needs(where.path), where)
     if dry_run:
-        answer(planned.to_json() | {"seconds": seconds and round(seconds, 3)}) if json else tell(
-            *_plan(planned, seconds)
-        )
+        answer(planned.to_json() | costs.to_json()) if json else tell(*_plan(planned, costs))
         return
-    say(*_plan(planned, seconds))
+    say(*_plan(planned, costs))
+    keep_within(most, costs.seconds)
     watch = watched(f"sweep of {name}, {scale} scale", where) if planned.left else unwatched
     swept = run_sweep(planned, metric, where, watch)
     if json:
@@ -77,12 +81,10 @@ def sweep(
     tell_figures(swept.figures)
 
 
-def _plan(planned: Any, seconds: float | None) -> list[str]:
-    """9 settings × 3 seeds = 27 runs: 3 finished, 24 left, about 4 min"""
-    from engram.show.progress import clock
-
+def _plan(planned: Any, costs: Any) -> list[str]:
+    """9 settings × 3 seeds = 27 runs: 3 finished, 24 left, about 4 min, 2 at a time (0.13 core-hours, 12 MB …)"""
     runs, todo = len(planned.specs), len(planned.left)
-    how_long = "" if not todo else f", about {clock(seconds)}" if seconds is not None else ", how long is not known"
+    how_long = f", {costs.words}" if todo else ""
     told = f"{_many(len(planned.cells), 'setting')} × {_many(len(planned.seeds), 'seed')} = {_many(runs, 'run')}"
     return [
         *(f"  {cell.words}" for cell in planned.cells),

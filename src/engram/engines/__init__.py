@@ -38,6 +38,14 @@ class Engine(Protocol):
         """
         ...
 
+    def side_by_side(self) -> int | None:
+        """How many runs are computed at a time, as things stand; None: not known."""
+        ...
+
+    def wall(self, seconds: Sequence[float], at_once: int | None = None) -> float | None:
+        """Seconds until runs are over that take so many seconds of one core each; None: not known."""
+        ...
+
 
 class Failed(EngramError):
     """Some of many runs failed; the others are finished and kept."""

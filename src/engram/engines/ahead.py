@@ -9,7 +9,8 @@ from typing import Any
 
 from engram.claims.costs import identity
 from engram.claims.experiment import Experiment, Scale
-from engram.engines.local import cores
+from engram.engines import Engine
+from engram.engines.local import Local
 from engram.errors import EngramError
 from engram.records import files
 from engram.specs import Check, Spec, Train
@@ -66,19 +67,33 @@ def in_words(seconds: float | None) -> str:
     return f"about {seconds / 86400 / 365.25:.0f} years"
 
 
-def ahead(experiment: Experiment, scale: Scale, seeds: Sequence[int], settings: dict[str, Any], home: Path) -> Ahead:
-    """What `engram run` has before it."""
+def ahead(
+    experiment: Experiment,
+    scale: Scale,
+    seeds: Sequence[int],
+    settings: dict[str, Any],
+    home: Path,
+    engine: Engine | None = None,
+) -> Ahead:
+    """What `engram run` has before it; on this machine unless an engine is given."""
     few = list(seeds[:LOOKED_AT])
     plain = experiment.specs(scale, few)
     asked = {run_id(new): (new, old) for new, old in zip(all_with_settings(plain, settings), plain, strict=True)}
     states = {id: _state(home / id) for id in asked}
     to_do = [asked[id] for id, state in states.items() if state != "here"]
     took = _took(home, [asked[id][0] for id, state in states.items() if state == "here"])
-    seconds = _seconds(experiment, scale, few, to_do, took, home)
+    work = _work(experiment, scale, few, to_do, took, home)
     found, more = list(states.values()), len(seeds) / len(few)
+    seconds = None if work is None else (engine or Local(home)).wall(_of_all(work, more))
     here, begun = found.count("here"), found.count("begun")
     left = round(len(found) * more) - here - begun
-    return Ahead(here, begun, left, None if seconds is None else seconds * more)
+    return Ahead(here, begun, left, seconds)
+
+
+def _of_all(work: list[float], more: float) -> list[float]:
+    """Of so many times the seeds that were looked at."""
+    whole = int(more)
+    return work * whole + ([seconds * (more - whole) for seconds in work] if more > whole else [])
 
 
 def _state(folder: Path) -> str:
@@ -87,19 +102,22 @@ def _state(folder: Path) -> str:
     return "begun" if (folder / "spec.json").exists() else "left"
 
 
-def _seconds(
+def _work(
     experiment: Experiment,
     scale: Scale,
     seeds: Sequence[int],
     to_do: Sequence[tuple[Spec, Spec]],
     took: dict[str, float],
     home: Path,
-) -> float | None:
-    """Of this machine. The same on another seed is the best witness, else what was measured, or the file says."""
+) -> list[float] | None:
+    """Seconds of one core for each run; None where nothing tells.
+
+    The same on another seed is the best witness, else what was measured, or the file says.
+    """
     stated = _stated(experiment, scale, seeds) if to_do else lambda spec: 0.0
     each = [(took.get(identity(new)) or _times(stated(old), cost(new) / cost(old)), new) for new, old in to_do]
     work = [max(0.0, seconds - _core_seconds(home / run_id(new))) for seconds, new in each if seconds is not None]
-    return sum(work) / cores() if len(work) == len(to_do) else None
+    return work if len(work) == len(to_do) else None
 
 
 def _times(seconds: float | None, more: float) -> float | None:

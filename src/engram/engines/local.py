@@ -61,6 +61,13 @@ class Local(Manner):
             failed |= read_over(over, self, on_row)
         return outcome(specs, self.home, failed)
 
+    def side_by_side(self) -> int:
+        return Processes(self).room if self.device == "cpu" else 1
+
+    def wall(self, seconds: Sequence[float], at_once: int | None = None) -> float | None:
+        """A run that is alone here has all cores."""
+        return sum(seconds) / cores() if len(seconds) == 1 else super().wall(seconds, at_once)
+
     def _one_by_one(self, left: Mapping[str, Spec], on_row: OnRow, stopped: Callable[[], bool]) -> dict[str, Exception]:
         """Here, with all threads."""
         failed: dict[str, Exception] = {}

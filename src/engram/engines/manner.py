@@ -1,7 +1,7 @@
 """How Specs are run, wherever that is: what every engine is told."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,3 +36,15 @@ class Manner:
     memory: int | None = None
     workers: int | None = None
     tell: Callable[[str], None] = _say
+
+    def side_by_side(self) -> int | None:
+        """How many runs are computed at a time, as things stand; None: not known."""
+        return self.workers
+
+    def wall(self, seconds: Sequence[float], at_once: int | None = None) -> float | None:
+        """Seconds until runs are over that take so many seconds of one core each; None: not known.
+
+        No run is spread over machines, so the longest is the least that it takes.
+        """
+        at_once = at_once or self.side_by_side()
+        return max([*seconds, sum(seconds) / at_once]) if at_once else None

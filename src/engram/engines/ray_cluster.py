@@ -49,6 +49,13 @@ class Ray(Manner):
             failed |= read_over(over, self, on_row)
         return outcome(specs, self.home, failed)
 
+    def side_by_side(self) -> int:
+        """On the nodes that the cluster has now. A Ray of our own would have the cores of this machine."""
+        if self.address is None:
+            return max(1, min(cores() // (self.threads or 1), self.workers or cores()))
+        with _connected(self.address) as ray:
+            return Nodes(self, ray).at_once()
+
     def _compute(self, specs: Sequence[Spec], on_row: OnRow) -> dict[str, Exception]:
         if self.device == "cuda":
             self.tell("workers with a GPU compute gradients by autograd (the reference path)")
@@ -157,6 +164,13 @@ class Nodes:
 
     def most_threads(self) -> int:
         return max((int(node["Resources"].get("CPU", 0)) for node in self._alive()), default=1)
+
+    def at_once(self) -> int:
+        """How many workers the cluster has room for."""
+        room = {node["NodeID"]: self._room(node) for node in self._usable()}
+        if not sum(room.values()):
+            self._refuse_hopeless(room)
+        return min(sum(room.values()), self.engine.workers or sum(room.values()))
 
     def _alive(self) -> list[dict[str, Any]]:
         if time.monotonic() - self._counted > SECONDS_BETWEEN_COUNTS:

@@ -56,6 +56,14 @@ class Slurm(Manner):
             failed |= read_over(over, self, on_row)
         return outcome(specs, self.home, failed)
 
+    def side_by_side(self) -> int | None:
+        """As many as there are processors where the options send them, busy ones too: waiting is not foreseen."""
+        partition = [f"--partition={self.options['partition']}"] if "partition" in self.options else []
+        said = _command("sinfo", "--noheader", "--Node", "--format=%N %c", *partition)
+        nodes = dict(line.split() for line in said.splitlines())  # a node of two partitions counts once
+        room = sum(int(processors) // (self.threads or 1) for processors in nodes.values())
+        return min([room, MOST_TASKS, *([self.workers] if self.workers else [])]) or None
+
 
 @dataclass
 class Array:

@@ -2,9 +2,13 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engram.costs.trainings import of_training
+from engram.engines.ahead import in_words
+from engram.engines.choosing import Where
 from engram.records import Record
 from engram.specs import Spec, Train
 from engram.specs.spec import run_id
@@ -17,17 +21,70 @@ def left(specs: Sequence[Spec], home: Path) -> list[Spec]:
     return [spec for spec in specs if not Record(home / run_id(spec)).finished]
 
 
-def seconds_left(groups: Sequence[Sequence[Spec]], path: str, budget: float = BUDGET) -> float | None:
-    """Of one core, for groups that differ in their seed only; None where there is something else than trainings."""
+@dataclass(frozen=True)
+class Needs:
+    """What runs take.
+
+    seconds    of one core, for each run
+    bytes      of all records
+    """
+
+    seconds: list[float]
+    bytes: float
+
+    @property
+    def words(self) -> str:
+        """0.4 core-hours, 12 MB"""
+        hours = sum(self.seconds) / 3600
+        digits = 2 if hours < 1 else 1 if hours < 100 else 0
+        return f"{hours:.{digits}f} core-hours, {self.bytes / 1e6:.3g} MB of records"
+
+
+def needs(groups: Sequence[Sequence[Spec]], path: str, budget: float = BUDGET) -> Needs | None:
+    """For groups that differ in their seed only; None where there is something else than trainings."""
     groups = [group for group in groups if group]
     first = [group[0] for group in groups if isinstance(group[0], Train)]
     if len(first) < len(groups):
         return None
-    known, end = list[float](), time.monotonic() + budget
+    known, end = list[tuple[float, float]](), time.monotonic() + budget
     for spec in first:
         if known and time.monotonic() > end:
             break
-        known.append(of_training(spec, path).seconds)
-    mean = sum(known) / max(1, len(known))
-    each = known + [mean] * (len(groups) - len(known))
-    return sum(seconds * len(group) for seconds, group in zip(each, groups, strict=True))
+        cost = of_training(spec, path)
+        known.append((cost.seconds, cost.bytes))
+    mean = tuple(sum(column) / len(known) for column in zip(*known, strict=True))
+    each = [*known, *[mean] * (len(groups) - len(known))]
+    runs = [one for one, group in zip(each, groups, strict=True) for _ in group]
+    return Needs([seconds for seconds, _ in runs], sum(size for _, size in runs))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What is left of a sweep takes where it would be computed.
+
+    at_once    how many runs are computed side by side there; None: not known
+    """
+
+    needs: Needs | None
+    seconds: float | None
+    at_once: int | None
+
+    @property
+    def words(self) -> str:
+        """about 4 min, 2 runs at a time (0.13 core-hours, 12 MB of records)"""
+        if self.needs is None:
+            return in_words(None)
+        at_once = "" if self.at_once is None else f", {self.at_once} run{'s' * (self.at_once != 1)} at a time"
+        return f"{in_words(self.seconds)}{at_once} ({self.needs.words})"
+
+    def to_json(self) -> dict[str, Any]:
+        cores, size = (None, None) if self.needs is None else (sum(self.needs.seconds), self.needs.bytes)
+        numbers = {"seconds": self.seconds, "core_seconds": cores, "bytes": size}
+        return {name: value and round(value, 3) for name, value in numbers.items()} | {"at_once": self.at_once}
+
+
+def costs_of(found: Needs | None, where: Where) -> Costs:
+    """On the engine that was chosen, which is asked how many machines it has."""
+    engine = where.build()
+    at_once = engine.side_by_side()
+    return Costs(found, None if found is None else engine.wall(found.seconds, at_once), at_once)

@@ -12,7 +12,6 @@ from engram.claims.experiment import Labelled, Scale, known_scale
 from engram.claims.summaries import choose_metrics, over_seeds
 from engram.engines import Failed, Outcome
 from engram.engines.choosing import HERE, Where
-from engram.engines.local import cores
 from engram.engines.manner import Manner
 from engram.engines.purposes import purposes_of
 from engram.errors import EngramError, explain_crash, in_python_words
@@ -26,7 +25,7 @@ from engram.specs.encode import encode
 from engram.specs.settings import short_hash, with_settings
 from engram.specs.spec import run_id
 from engram.sweeps.cells import Axes, Cell, Point, merged, points
-from engram.sweeps.cost import left, seconds_left
+from engram.sweeps.cost import Needs, left, needs
 from engram.sweeps.lines import aligned, cells, columns_of, lines_of
 from engram.values import Value
 
@@ -58,11 +57,9 @@ class Planned:
         """What is not finished in the home of runs."""
         return left(self.specs, home())
 
-    def seconds(self, path: str = "auto") -> float | None:
-        """About what is left on the cores of this machine, by the time of a few steps; None where this is not known."""
-        groups = [[spec for spec in cell.specs if spec in self.left] for cell in self.cells]
-        on_one = seconds_left(groups, path)
-        return None if on_one is None else on_one / max(1, min(cores(), len(self.left)))
+    def needs(self, path: str = "auto") -> Needs | None:
+        """About what is left takes, by the time of a few steps; None where this is not known."""
+        return needs([[spec for spec in cell.specs if spec in self.left] for cell in self.cells], path)
 
     def to_json(self) -> dict[str, Any]:
         cells = [{"label": label_in_words(c.label), "settings": c.at, "runs": _ids(c)} for c in self.cells]

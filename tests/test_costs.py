@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engram.claims.costs import CORES, Known, identity, known
-from engram.claims.experiment import Scale, checks
+from engram.claims.experiment import DAYS, Scale, checks
 from engram.cli.main import main
 from engram.costs import flops
 from engram.costs.cost import Cost, TooLong, size_of, within
@@ -39,11 +39,11 @@ def test_every_experiment_has_a_cost_and_states_it(name: str) -> None:
         if found is None:  # until `make costs` has measured it, its file says what it takes
             assert experiment.minutes(scale) > 0
             continue
-        assert found.seconds + found.once > 0
+        assert found.seconds + found.once > 0 or found.missing
         assert found.longest <= found.seconds + found.once
-        assert experiment.minutes(scale) == pytest.approx((found.seconds or found.once) / CORES / 60)
+        assert experiment.minutes(scale) == pytest.approx(found.minutes or DAYS)
         assert found.words in experiment.times or None in map(experiment.known, SCALES)
-        assert sum(found.runs.values()) == pytest.approx(found.seconds + found.once, rel=0.01)
+        assert sum(found.runs.values()) <= 1.01 * (found.seconds + found.once)  # those that only differ in seeds once
 
 
 @pytest.mark.parametrize("name", ["birth.joint", "memory.one-step", "facts.capacity"])

@@ -141,7 +141,7 @@ def test_verify_runs_what_has_no_record(
 ) -> None:
     """With --anew committed records do not count: neither as run nor in what is told."""
     ran: list[Any] = []
-    monkeypatch.setattr(api, "run_specs", lambda specs, watch: ran.extend(specs))
+    monkeypatch.setattr(api, "run_specs", lambda specs, watch, where: ran.extend(specs))
     with pytest.raises(SystemExit) as end:
         main(["verify", "birth.fig9", "--json", *options])
     (claim,) = json.loads(capsys.readouterr().out)["claims"]
@@ -161,7 +161,7 @@ def test_a_committed_record_is_checked_by_its_name(bundle: str, home: Path, caps
         name = packed.namelist()[0].partition("/")[0]
     with pytest.raises(SystemExit) as end:
         main(["runs", "check", name, "--steps", "2"])
-    assert (end.value.code, "agree to the byte" in capsys.readouterr().out) == (0, True)
+    assert (end.value.code, " agree to " in capsys.readouterr().out) == (0, True)  # to the byte, or on others to 0.1 %
 
 
 @pytest.mark.parametrize("command", ["rm", "resume"])

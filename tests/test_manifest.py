@@ -224,7 +224,7 @@ def test_a_spoiled_record_is_never_replaced_by_another_scale(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The records at quick scale are whole, but they are not what decided."""
-    monkeypatch.setattr(api, "run_specs", lambda specs, watch: None)  # other seeds may be wanted, too: not here
+    monkeypatch.setattr(api, "run_specs", lambda specs, watch, where: None)  # other seeds may be wanted, too: not here
     code, before, said = told(capsys, "ledger")
     assert (code, said, before["unreadable"]) == (0, "", [])
     assert {(claim["scale"], claim["why_missing"]) for claim in before["claims"]} == {("paper", None)}

@@ -221,9 +221,9 @@ def test_laser_chooses_and_reports(folder: Path, text: Path, said: Said, home: P
 @pytest.mark.parametrize(
     ("table", "more", "says"),
     [
-        ("prompt,answer,rival\nThe,Rome,the\nThe,Rome,\n", (), "told above"),
-        ("prompt,answers\nThe,Rome\n", (), "told above"),
-        ("prompt,answer\nThe,\n", (), "told above"),
+        ("prompt,answer,rival\nThe,Rome,the\nThe,Rome,\n", (), "listed above"),
+        ("prompt,answers\nThe,Rome\n", (), "listed above"),
+        ("prompt,answer\nThe,\n", (), "listed above"),
         ("prompt,answer\nThe,Rome\n", (), "at least 5 are needed"),
         ("prompt,answer\n" + "The,Rome\n" * 5, ("--matrices", "mpl"), "did you mean mlp"),
         ("prompt,answer\n" + "the " * 40 + ",Rome\n", (), "line 2: prompt: it has 41 tokens"),

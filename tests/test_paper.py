@@ -73,8 +73,8 @@ def test_python_has_it_too(home: Path) -> None:
         (["--width", "0.1in", "-o", "f.pdf"], "write 2in to 20in"),
         (["--width", "1.2.3in", "-o", "f.pdf"], "write 2in to 20in"),
         (["--width", "3.25in"], "name a file for this figure, too"),
-        (["-o", "f.docx"], "write one of .png, .svg, .pdf, .csv, .json"),
-        (["-o", "f"], "write one of .png"),
+        (["-o", "f.docx"], "use one of these extensions: .png, .svg, .pdf, .csv, .json"),
+        (["-o", "f"], "use one of these extensions: .png"),
         (["--font", "comic", "-o", "f.pdf"], "the fonts are sans, serif"),
     ],
 )

@@ -12,7 +12,7 @@ from engram.records.faces import Births, Face, short_names
 from engram.text import printable
 
 WIDEST = 48  # letters of a cell
-CUTS = range(WIDEST, 27, -1)  # to which long cells are cut before a column is left out
+CUTS = range(WIDEST, 23, -1)  # to which long cells are cut before a column is left out
 LONG = ("made for", "settings", "note")
 SPARED = ("took", "began", "note", "made for", "final", "tags", "state", "settings")  # the first is missed least
 GAP = "  "

@@ -205,8 +205,22 @@ def tried(spec: Search, step: int, n: int, path: str, stop: Stop = lambda: False
 def environment(device: str, path: str) -> dict[str, Any]:
     """What may change the last digit of a number."""
     machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+    machine["processor"] = processor()
     how = {"device": device, "threads": torch.get_num_threads(), "path": path, "pid": os.getpid()}
     return _versions() | {"commit": _commit(), "registration": in_force()} | machine | how
+
+
+CPUINFO = Path("/proc/cpuinfo")  # of Linux
+KIND = ("model name", "cpu family", "model", "stepping")
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """Which one, and with which instructions torch uses it: libraries choose by that how they sum, and so round."""
+    lines = CPUINFO.read_text().partition("\n\n")[0].splitlines() if CPUINFO.exists() else []
+    about = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    kind = " ".join(about[name] for name in KIND if name in about) or platform.processor() or platform.machine()
+    return f"{kind} {torch.backends.cpu.get_cpu_capability()}"
 
 
 @lru_cache(maxsize=1)

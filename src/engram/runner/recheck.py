@@ -50,7 +50,8 @@ class Extent:
 def recheck(record: Record, extent: Extent, cores: int) -> dict[str, Any]:
     """A record against its digests, with all that it holds, and against rows that are computed again.
 
-    To the byte where versions, machine and threads are those of the record; else to 0.1 %.
+    To the byte where versions, processor and threads are those of the record; else to 0.1 %, and what is equal to the
+    byte all the same is said to be.
     """
     extent.refuse_odd()
     refuse_unlisted(record)
@@ -68,16 +69,25 @@ def recheck(record: Record, extent: Extent, cores: int) -> dict[str, Any]:
 
 
 def _what_rounds(env: dict[str, Any]) -> dict[str, Any]:
-    return {name: env.get(name) for name in ("torch", "numpy", "machine", "system", "device", "threads", "path")}
+    """Records of before 2026-11-19 do not name their processor: it counts as another one."""
+    return {
+        name: env.get(name)
+        for name in ("torch", "numpy", "processor", "machine", "system", "device", "threads", "path")
+    }
 
 
 @dataclass
 class Comparison:
-    """Stored rows beside those that are computed again; it ends at the first that differs."""
+    """Stored rows beside those that are computed again; it ends at the first that differs.
+
+    to_the_byte    whether they have to be the same
+    exact          whether all have been
+    """
 
     stored: Sequence[Row]
     to_the_byte: bool
     sealed: bool
+    exact: bool = True
     seen: set[int] = field(default_factory=set)
     found: Mismatch | None = None
     drawn: bool = False  # whether chance chose what was computed
@@ -89,7 +99,9 @@ class Comparison:
         while stretch.at < stretch.end and self.found is None:
             if stretch.at - stretch.begin >= least and self.elapsed >= until:
                 return
-            self.found = mismatch(stretch.at, self.stored[stretch.at], next(stretch.again, None), self.to_the_byte)
+            stored, again = self.stored[stretch.at], next(stretch.again, None)
+            self.exact = self.exact and mismatch(stretch.at, stored, again, to_the_byte=True) is None
+            self.found = None if self.exact else mismatch(stretch.at, stored, again, self.to_the_byte)
             self.seen.add(stretch.at)
             stretch.at += 1
             if stretch.at == len(self.stored) and self.sealed and self.found is None:
@@ -145,7 +157,7 @@ def _told(record: Record, now: Comparison, extent: Extent) -> dict[str, Any]:
         "seconds": round(now.seconds, 2),
         "budget": None if extent.everything else extent.seconds,
         "pick": extent.pick if now.drawn else None,
-        "to_the_byte": now.to_the_byte,
+        "to_the_byte": now.exact,
         "mismatch": vars(now.found) if now.found else None,
         "message": f"{record.id}: {_message(now, done, left, extent)}",
     }
@@ -155,14 +167,14 @@ def _message(now: Comparison, done: list[list[int]], left: list[list[int]], exte
     n, seconds = len(now.stored), f"{now.seconds:.3g} s"
     if not n:
         return "there are no rows to compare"
-    other = "the versions, machine or threads are not those of the record"
+    other = "the versions, processor or threads are not known to be those of the record"
     drawn = f", chosen by --pick {extent.pick}" if now.drawn and left else ""
     which = f"rows {_in_words(done)} of {n}" if left else f"all {n} rows" if n > 1 else "its one row"
     if now.found:
         grown = "" if now.to_the_byte else f" ({other}, and differences in rounding grow with the steps)"
         return f"{now.found.sentence}{grown}; {which} recomputed in {seconds}{drawn}"
     seal = "the digest matches" if now.sealed else "not finished, so there is no digest"
-    how = "to the byte" if now.to_the_byte else f"to 0.1 % ({other})"
+    how = "to the byte" if now.exact else f"to 0.1 % ({other})"
     more = "--all recomputes every row" if not now.to_the_byte else "--seconds gives more time, --all recomputes all"
     rest = f"; not recomputed: rows {_in_words(left)} ({more})" if left else ""
     return f"{seal}; {which} recomputed in {seconds}{drawn} agree {how}{rest}"

@@ -200,6 +200,9 @@ FIELDS: dict[str, dict[str, Any]] = {
         "seeds": (list[int], []),
         "runs": (int | None, None),
         "left": (int | None, None),
+        "at_once": (int | None, None),
+        "core_seconds": (Number, None),
+        "bytes": (Number, None),
         "cells": (Table, []),
     },
     "truncate": {

@@ -94,6 +94,15 @@ def test_a_worker_with_another_version_is_refused_by_name(
     assert told
 
 
+def test_a_plan_counts_the_nodes(nodes: Nodes) -> None:
+    address = nodes.with_second().address
+    assert Ray(address=address).side_by_side() == 2
+    assert Ray(address=address, workers=1).side_by_side() == 1
+    assert Ray(address=address).wall([3.0, 3.0, 2.0]) == 4.0
+    with pytest.raises(EngramError, match=r"no node .* has what a run needs \(2 CPU\)"):
+        Ray(address=address, threads=2).side_by_side()
+
+
 def test_what_no_node_has_is_said(tiny: Tiny, tmp_path: Path, nodes: Nodes) -> None:
     with pytest.raises(EngramError, match=r"no node .* has what a run needs \(64 CPU\)"):
         Ray(tmp_path, address=nodes.address, threads=64).run([tiny()], lambda spec, row: None)

@@ -87,6 +87,13 @@ def test_records_are_those_of_this_machine_and_failures_are_named(tiny: Tiny, tm
 
 
 @real
+def test_a_plan_counts_processors_once(tmp_path: Path, cluster: None) -> None:
+    """The node of this Slurm is in two partitions."""
+    assert [Slurm(tmp_path, threads=n).side_by_side() for n in (1, 2, 3)] == [2, 1, None]
+    assert Slurm(tmp_path, workers=1, options={"partition": "main"}).side_by_side() == 1
+
+
+@real
 def test_a_cancelled_task_is_submitted_again(tiny: Tiny, tmp_path: Path, cluster: None) -> None:
     specs: list[Spec] = [tiny(seed=seed, steps=3000) for seed in range(3)]
     meddling = Meddling(lambda: subprocess.run(["scancel", queue("--states=RUNNING")[0]], check=True))

@@ -54,15 +54,15 @@ def specs() -> list[Train]:
 
 def hit(shop: Workshop, engine: Engine, home: Path, at: int, fault: Callable[[], object], what: str) -> Verdict:
     """At a row the fault comes; every row is told once, and every record is that of an undisturbed run."""
-    told, begun = Counter[tuple[str, int]](), threading.Event()
+    told, thread = Counter[tuple[str, int]](), threading.Thread(target=fault, daemon=True)
 
     def see(spec: Any, row: Any) -> None:
         told.update([(run_id(spec), row["step"])])
-        if row["step"] >= at and not begun.is_set():
-            begun.set()
-            threading.Thread(target=fault, daemon=True).start()
+        if row["step"] >= at and thread.ident is None:
+            thread.start()
 
     engine.run(specs(), see).all_records()
+    thread.join()
     if set(told.values()) != {1}:
         raise Failed(f"{what}: {sum(n > 1 for n in told.values())} rows were told more than once")
     return sound(shop, home, what)

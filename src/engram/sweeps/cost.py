@@ -34,10 +34,19 @@ class Needs:
 
     @property
     def words(self) -> str:
-        """0.4 core-hours, 12 MB"""
-        hours = sum(self.seconds) / 3600
-        digits = 2 if hours < 1 else 1 if hours < 100 else 0
-        return f"{hours:.{digits}f} core-hours, {self.bytes / 1e6:.3g} MB of records"
+        """2.5 core-hours, 120 MB of records"""
+        spent = _in_units(sum(self.seconds), (("core-hours", 3600), ("core-minutes", 60), ("core-seconds", 1)))
+        return f"{spent}, {_in_units(self.bytes, (('GB', 1e9), ('MB', 1e6), ('kB', 1e3)))} of records"
+
+
+def _in_units(value: float, units: Sequence[tuple[str, float]]) -> str:
+    """In the largest unit of which there is one at least.
+
+    >>> _in_units(5400, (("h", 3600), ("s", 1))), _in_units(59, (("h", 3600), ("s", 1)))
+    ('1.5 h', '59 s')
+    """
+    name, size = next((unit for unit in units if value >= unit[1]), units[-1])
+    return f"{value / size:.{int(value < 10 * size)}f} {name}"
 
 
 def needs(groups: Sequence[Sequence[Spec]], path: str, budget: float = BUDGET) -> Needs | None:

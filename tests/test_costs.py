@@ -80,7 +80,7 @@ def test_a_slice_tells_the_bytes_of_the_whole_record(tiny: Tiny, home: Path) -> 
 def test_seconds_and_flops_grow_with_steps(tiny: Tiny) -> None:
     short, long = of_training(tiny(steps=999)), of_training(tiny(steps=9_999))
     assert long.flops == pytest.approx(10 * (short.flops or 0), rel=0.01)
-    assert 5 < long.seconds / short.seconds < 20
+    assert long.seconds > 2 * short.seconds
 
 
 def test_frozen_matrices_make_steps_cheaper_until_they_thaw(tiny: Tiny) -> None:

@@ -7,19 +7,22 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engram import api
 from engram.engines import Failed
 from engram.engines.local import Local
-from engram.engines.pool import TRIES
+from engram.engines.pool import TRIES, Died, Pool
 from engram.engines.worker import AUTOGROUP, Worker
 from engram.errors import EngramError
+from engram.experiments import find
 from engram.records import Record
 from engram.records.files import Row
+from engram.runner.execute import execute
 from engram.specs import Check, Spec, Train
 from engram.specs.spec import run_id
 
@@ -148,3 +151,66 @@ def test_a_worker_steps_back_with_its_whole_session() -> None:
     command = [sys.executable, "-c", code]
     said = subprocess.run(command, start_new_session=True, capture_output=True, text=True, check=True).stdout
     assert said.strip().endswith(f"nice {os.nice(0) + 7}")
+
+
+CHATTY = """
+import os, subprocess, sys
+from engram.experiments.birth.joint import specs
+
+if __name__ != "__main__":
+    print("hello"); os.system("echo from below; cat > /dev/null"); subprocess.run(["echo", "once more"])
+"""
+
+
+def test_what_a_file_prints_is_no_answer_and_what_it_begins_eats_no_job(home: Path, monkeypatch: Any) -> None:
+    Path("chatty.py").write_text(CHATTY)
+    outcome = Local(home).run(find("./chatty.py").specs("smoke", [0, 1, 2]), lambda spec, row: None)
+    assert len(outcome.all_records()) == 3
+
+
+class Gone:
+    """A worker that dies when its record is complete, before it can say so."""
+
+    def __init__(self, home: Path):
+        self.home, self.given = home, dict[str, Spec]()
+
+    def give(self, spec: Spec, threads: int) -> None:
+        execute(spec, self.home)
+        self.given[run_id(spec)] = spec
+
+    def failures(self) -> dict[str, Exception]:
+        return {id: Died("it was killed") for id in self.given if len(self.told) > len(self.given)}
+
+    told: list[int]
+
+    def alive(self) -> bool:
+        return len(self.told) <= len(self.given)
+
+    def busy(self) -> bool:
+        return self.alive() and bool(self.given)
+
+    def idle(self) -> bool:
+        return not self.given
+
+    def stop(self) -> None: ...
+    def close(self) -> None: ...
+    def wait(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+def test_a_worker_that_dies_when_all_is_written_costs_nothing(tiny: Tiny, home: Path) -> None:
+    spec, hired = tiny(steps=3), list[Gone]()
+
+    class Crew:
+        def hire(self, workers: Sequence[Any]) -> Any:
+            if not hired:
+                hired.append(Gone(home))
+                hired[0].told = []
+                return hired[0]
+            return None
+
+        def wait(self, workers: Sequence[Any]) -> None: ...
+
+    see = lambda spec, row: hired[0].told.append(row["step"])  # noqa: E731
+    assert Pool(Local(home), Crew(), [spec], see, lambda: False, 1).run() == {}
+    assert hired[0].told == [0, 1, 2, 3]

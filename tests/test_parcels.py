@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.engines.guest import Guest, Job, Tidings
+from engram.engines.guest import PREFIX, SCRATCH, Guest, Job, Tidings
 from engram.engines.local import Local
 from engram.engines.parcels import Landing, Parcel, Piece, Sender
 from engram.errors import EngramError
@@ -170,7 +170,9 @@ def test_two_cannot_land_one_run(tiny: Tiny, tmp_path: Path) -> None:
     Landing(tiny(), tmp_path).close()
 
 
-@pytest.mark.parametrize("name", ["../other", "code/mine.py", "spec.json", "snapshots/../../x.safetensors", "lock"])
+@pytest.mark.parametrize(
+    "name", ["../other", "code/mine.py", "spec.json", "snapshots/../../x.safetensors", "lock", "snapshots"]
+)
 def test_a_worker_cannot_write_elsewhere(tiny: Tiny, tmp_path: Path, name: str) -> None:
     with pytest.raises(EngramError, match="no part of a record"):
         Landing(tiny(), tmp_path).take([Piece(name, b"hello")])
@@ -207,3 +209,39 @@ def test_a_growing_file_is_sent_once(tmp_path: Path) -> None:
     with rows.open("a") as file:
         file.write("2\n")
     assert sender.look() == [Piece("rows.jsonl", b"2\n", 2)]
+
+
+def test_rows_that_are_at_home_are_not_written_anew(tiny: Tiny, tmp_path: Path) -> None:
+    """A kill between truncating and writing would lose rows that the state beside them promises."""
+    landing = Landing(tiny(), tmp_path)
+    path = landing.folder / "rows.jsonl"
+    landing.take([Piece("rows.jsonl", b"one\ntwo\nthree\n", 0)])
+    kept = path.stat().st_mtime_ns
+    landing.take([Piece("rows.jsonl", b"one\ntwo\nthree\n", 0)])
+    assert path.stat().st_mtime_ns == kept
+    landing.take([Piece("rows.jsonl", b"one\ntwo\n", 0)])  # going on from a state cuts what came after it
+    assert path.read_bytes() == b"one\ntwo\n"
+    landing.take([Piece("rows.jsonl", b"one\n2\nthree\n", 0), Piece("rows.jsonl", b"four\n", 12)])
+    assert path.read_bytes() == b"one\n2\nthree\nfour\n"
+
+
+def ends_the_process(*given: object, **named: object) -> None:
+    raise SystemExit(3)
+
+
+def test_a_file_that_ends_the_process_is_a_failure(
+    tiny: Tiny, tmp_path: Path, guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.runner.execute.execute", ends_the_process)
+    *_, last = tidings(guest, job(Landing(tiny(), tmp_path)))
+    assert (last.over, "SystemExit" in str(last.error)) == (True, True)
+
+
+def test_folders_of_workers_that_were_killed_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SCRATCH, str(tmp_path))
+    (tmp_path / f"{PREFIX}{2**22 + 1}-abc").mkdir()  # no process has so large a number
+    (tmp_path / f"{PREFIX}1-abc").mkdir()
+    guest = Guest()
+    assert len([*tmp_path.iterdir()]) == 2
+    guest.leave()
+    assert [path.name for path in tmp_path.iterdir()] == [f"{PREFIX}1-abc"]

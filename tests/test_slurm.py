@@ -1,7 +1,9 @@
 """The Slurm engine on a real Slurm: cancelled, preempted, left alone; what lies at home is what would be made here."""
 
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,9 +19,11 @@ import pytest
 from engram.engines import slurm
 from engram.engines.choosing import Where
 from engram.engines.local import Local
-from engram.engines.slurm import Slurm, batches
+from engram.engines.slurm import Slurm
+from engram.engines.slurm_batch import batches
 from engram.errors import EngramError
 from engram.records import Record
+from engram.records.writer import begin
 from engram.specs import Check, Spec, Train
 from engram.specs.spec import run_id
 from own_slurm import lacking, own_slurm
@@ -91,6 +95,29 @@ def test_a_plan_counts_processors_once(tmp_path: Path, cluster: None) -> None:
     """The node of this Slurm is in two partitions."""
     assert [Slurm(tmp_path, threads=n).side_by_side() for n in (1, 2, 3)] == [2, 1, None]
     assert Slurm(tmp_path, workers=1, options={"partition": "main"}).side_by_side() == 1
+
+
+@real
+def test_what_was_mended_is_tried_again(tiny: Tiny, tmp_path: Path, cluster: None) -> None:
+    spec, home = tiny(steps=3), tmp_path / "slurm"
+    other = {run_id(spec): 1}
+    begin(spec, home)
+    batch = slurm.submit(Slurm(home), other)
+    while batch.present():
+        time.sleep(0.2)
+    shutil.rmtree(home / run_id(spec))
+    (batch.folder / "failed-0.jsonl").write_text(json.dumps({"run": run_id(spec), "error": "no torch"}) + "\n")
+    assert Slurm(home).run([spec], lambda spec, row: None).all_records()[0].finished
+
+
+@real
+def test_a_run_that_cannot_be_begun_does_not_stop_the_others(tiny: Tiny, tmp_path: Path, cluster: None) -> None:
+    good, bad = tiny(seed=1, steps=3), tiny(seed=2, steps=3)
+    begin(bad, tmp_path)
+    (tmp_path / run_id(bad) / "spec.json").write_text("{}")
+    outcome = Slurm(tmp_path).run([bad, good], lambda spec, row: None)
+    assert set(outcome.failed) == {run_id(bad)}
+    assert [record.id for record in outcome.records] == [run_id(good)]
 
 
 @real

@@ -85,7 +85,7 @@ def run(
                 Spec and a row; None shows nothing
     path        how gradients are computed: auto, fast or reference
     snapshots   steps between stored weights, besides steps 0, 1, 2, 4, 8, …; no number depends on it
-    engine      where it is computed: local or ray, or an engine such as engram.Ray(address="node1:6379")
+    engine      where it is computed: local, ray or slurm, or an engine such as engram.Ray(address="node1:6379")
     """
     where, watch = Where(engine, device, path), watch or unwatched
     if isinstance(what, str):

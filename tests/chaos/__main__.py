@@ -55,7 +55,7 @@ def run(where: str, faults: int, seed: int, only: int | None = None) -> Counter[
     """How often each kind ended in each way."""
     found: Counter[tuple[str, str]] = Counter()
     kinds = KINDS[where]
-    with tempfile.TemporaryDirectory(prefix="chaos") as folder:
+    with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder, clusters.ended():
         shop = Workshop(Path(folder).resolve())
         for number, kind in enumerate(planned(kinds, faults, seed)):
             if only is not None and number != only:
@@ -67,7 +67,6 @@ def run(where: str, faults: int, seed: int, only: int | None = None) -> Counter[
             if verdict.how == "FAILED":
                 print(f"      again: make chaos WHERE={where} FAULTS={faults} SEED={seed} ONLY={number}", flush=True)
             shop.clear()
-        clusters.end()
     return found
 
 

@@ -6,8 +6,8 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +17,8 @@ from chaos.workshop import SMALL, Failed, Verdict, Workshop, refuse_other_result
 from engram.engines import Engine, distant, slurm
 from engram.engines.local import Local
 from engram.engines.ray_cluster import Ray
-from engram.engines.slurm import Slurm, batches
+from engram.engines.slurm import Slurm
+from engram.engines.slurm_batch import batches
 from engram.specs import Train
 from engram.specs.spec import run_id
 from own_ray import Nodes
@@ -44,8 +45,13 @@ def begin_slurm(shop: Workshop) -> None:
         slurm.SECONDS_BETWEEN_QUESTIONS, _found["slurm"] = 0.5, folder
 
 
-def end() -> None:
-    _open.close()
+@contextmanager
+def ended() -> Iterator[None]:
+    """Whatever was begun ends with the block."""
+    try:
+        yield
+    finally:
+        _open.close()
 
 
 def specs() -> list[Train]:

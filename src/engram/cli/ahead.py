@@ -69,9 +69,7 @@ def agreed(found: "Ahead", yes: bool) -> bool:
         return True
     from engram.engines.ahead import in_words
 
-    if confirmed(
-        f"{found.runs} run{'s' * (found.runs != 1)}, {in_words(found.seconds)} on this machine: begin?", "run"
-    ):
+    if confirmed(f"{found.runs} run{'s' * (found.runs != 1)}, {in_words(found.seconds)}: begin?", "run"):
         return True
     say("nothing was run")
     return False

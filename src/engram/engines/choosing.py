@@ -36,8 +36,8 @@ class Where:
 
     def build(self, snapshots: int | None = None) -> Engine:
         """The engine. One that was given as such keeps what it says of itself."""
-        if isinstance(self.engine, Manner):
-            return self.engine if snapshots is None else replace(self.engine, snapshots=snapshots)  # type: ignore[return-value]
+        if not isinstance(self.engine, str):
+            return _given(self.engine, snapshots)
         kind = _known(self.engine)
         device = _device(self.device, kind)
         own = self._own(kind)
@@ -68,6 +68,16 @@ class Where:
 
 
 HERE = Where()
+
+
+def _given(engine: object, snapshots: int | None) -> Engine:
+    """One that was made in Python."""
+    if snapshots is not None and isinstance(engine, Manner):
+        engine = replace(engine, snapshots=snapshots)
+    if not isinstance(engine, Engine):
+        name, base = type(engine).__name__, "engram.engines.manner.Manner"
+        raise EngramError(f"engine: {name} is no engine; subclass {base}, with run(specs, on_row)")
+    return engine
 
 
 def _known(name: str) -> type[Manner]:

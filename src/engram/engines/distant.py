@@ -1,5 +1,6 @@
 """A worker on a node of a Ray cluster, as the driver sees it."""
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ class Distant:
         self.engine, self.crew, self.node, self._actor = engine, crew, node, actor
         self._arrived = self._over = self._stopping = False
         self._landing: Landing | None = None
-        self._heard = time.monotonic()
+        self._heard, self._leaving = time.monotonic(), None
         self.asked: Any = actor.build.remote()
 
     def give(self, spec: Spec, threads: int) -> None:
@@ -50,6 +51,8 @@ class Distant:
         try:
             answer = ray.get(self.asked)
         except (ray.exceptions.RayError, ImportError) as error:
+            if _cannot_import(error):
+                self.crew.give_up(self.node, _in_words(error))
             return self._died(_in_words(error))
         return self._welcome(answer) if isinstance(answer, Build) else self._hear(answer)
 
@@ -100,7 +103,7 @@ class Distant:
         self._over, landing = True, self._landing
         self._landed()
         if not self._arrived:
-            self.crew.give_up(self.node, why)
+            self.crew.lose(self.node, why)
         if landing is None or self._stopping:
             return {}
         return {landing.folder.name: Died(f"a worker on {self.crew.name_of(self.node)} was lost ({why})")}
@@ -111,20 +114,22 @@ class Distant:
         self._landing = None
 
     def alive(self) -> bool:
-        return not self._over
+        """Nobody is given more to do on a node that was given up."""
+        return not self._over and (self._landing is not None or self.node not in self.crew.unusable)
 
     def busy(self) -> bool:
         return not self._over and self._landing is not None
 
     def idle(self) -> bool:
-        return not self._over and self._arrived and self._landing is None
+        return self.alive() and self._arrived and self._landing is None
 
     def stop(self) -> None:
         self._stopping = True
         self._actor.stop.remote()
 
     def close(self) -> None:
-        """It ends with the command."""
+        """It ends with the command, and leaves nothing behind."""
+        self._leaving = self._actor.leave.remote()
 
     def wait(self) -> None:
         while self.busy():
@@ -133,13 +138,23 @@ class Distant:
 
     def kill(self) -> None:
         self._landed()
+        if self._leaving is not None:
+            self.crew.ray.wait([self._leaving], timeout=PATIENCE)
         self.crew.ray.kill(self._actor)
 
 
+def _cause(error: BaseException) -> BaseException:
+    return getattr(error, "cause", None) or error
+
+
+def _cannot_import(error: BaseException) -> bool:
+    return isinstance(_cause(error), ImportError)
+
+
 def _in_words(error: BaseException) -> str:
-    """The first line that says something: Ray explains itself on many."""
-    cause = getattr(error, "cause", None) or error
-    if isinstance(cause, ImportError):
-        return f"Engram cannot be imported there ({' '.join(str(cause).split()):.150}); install it"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]:.200}" if lines else type(error).__name__
+    """In a line: Ray explains itself on many, and ends with the error where it shows a traceback."""
+    if _cannot_import(error):
+        return f"Engram cannot be imported there ({' '.join(str(_cause(error)).split()):.150}); install it"
+    lines = [line.strip() for line in re.sub(r"\x1b\[\d*m", "", str(error)).splitlines() if line.strip()]
+    said = lines[-1 if any("Traceback" in line or ' File "' in f" {line}" for line in lines) else 0] if lines else ""
+    return f"{type(error).__name__}: {said:.200}" if said else type(error).__name__

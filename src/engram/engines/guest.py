@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from tempfile import TemporaryDirectory
+from socket import gethostname
+from tempfile import TemporaryDirectory, gettempdir
 from threading import Event, Thread
 from typing import Any
 
@@ -24,6 +25,27 @@ from engram.records.trust import trust_own
 SECONDS_BETWEEN_PARCELS = 0.5
 DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 SCRATCH = "ENGRAM_SCRATCH"  # names the folder in which workers keep what they have not yet sent
+
+
+PREFIX = f"engram-guest-{gethostname()}-"
+
+
+def remove_deserted() -> None:
+    """Folders of workers of this machine that were killed."""
+    for folder in Path(os.environ.get(SCRATCH) or gettempdir()).glob(f"{PREFIX}*-*"):
+        pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdecimal() and not is_alive(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of somebody else
+        return True
+    return True
 
 
 @dataclass(frozen=True)
@@ -53,10 +75,12 @@ class Guest:
     """Lives until it is no longer needed; what it has not sent is then lost."""
 
     def __init__(self) -> None:
-        self._folder = TemporaryDirectory(prefix="engram-guest-", dir=os.environ.get(SCRATCH))
+        remove_deserted()
+        self._folder = TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=os.environ.get(SCRATCH))
         self._jobs, self._tidings = SimpleQueue[Job](), SimpleQueue[Tidings]()
         self._stopping = Event()
-        Thread(target=self._work, daemon=True).start()  # one for all jobs: threads of torch belong to a thread
+        self._thread = Thread(target=self._work, daemon=True)  # one for all jobs: threads of torch belong to a thread
+        self._thread.start()
 
     def build(self) -> Build:
         return build()
@@ -65,6 +89,10 @@ class Guest:
         """The run finishes its step, is saved and sent home."""
         self._stopping.set()
 
+    def leave(self) -> None:
+        """Nothing more will be asked: what it has is no longer needed."""
+        self._folder.cleanup()
+
     def news(self, job: Job | None, patience: float) -> list[Tidings]:
         """Begins a job, if there is one; what is new, as soon as something is, or nothing after so many seconds."""
         if job is not None:
@@ -72,6 +100,8 @@ class Guest:
         try:
             found = [self._tidings.get(timeout=patience)]
         except Empty:
+            if not self._thread.is_alive():
+                raise EngramError("its thread has ended") from None
             return []
         while not self._tidings.empty():
             found.append(self._tidings.get())
@@ -92,7 +122,7 @@ class Guest:
             self._execute(job, folder, sender)
         except Interrupted:
             pass
-        except Exception as caught:
+        except BaseException as caught:  # a user's file may even end the process
             error, unfit = explain_crash(caught), getattr(caught.__cause__ or caught, "errno", None) in DISK_FAILS
         parcel = self._last(sender)
         shutil.rmtree(folder, ignore_errors=True)
@@ -119,5 +149,5 @@ class Guest:
         """What can still be sent, also of a run that failed."""
         try:
             return sender.look() if sender else []
-        except (EngramError, OSError):
+        except Exception:
             return []

@@ -41,6 +41,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def room_here(engine: Manner) -> int:
+    """Workers for which this machine has cores and memory."""
+    limits = [cores() // (engine.threads or 1), engine.workers]
+    limits += [memory() // engine.memory] if engine.memory else []
+    return max(1, min(limit for limit in limits if limit is not None))
+
+
 @dataclass(frozen=True)
 class Local(Manner):
     """This machine. Where `threads` is set, who runs beside whom changes no number."""
@@ -62,11 +69,11 @@ class Local(Manner):
         return outcome(specs, self.home, failed)
 
     def side_by_side(self) -> int:
-        return Processes(self).room if self.device == "cpu" else 1
+        return room_here(self) if self.device == "cpu" else 1
 
     def wall(self, seconds: Sequence[float], at_once: int | None = None) -> float | None:
-        """A run that is alone here has all cores."""
-        return sum(seconds) / cores() if len(seconds) == 1 else super().wall(seconds, at_once)
+        """A run that is alone here has all cores, unless its threads are named."""
+        return sum(seconds) / (self.threads or cores()) if len(seconds) == 1 else super().wall(seconds, at_once)
 
     def _one_by_one(self, left: Mapping[str, Spec], on_row: OnRow, stopped: Callable[[], bool]) -> dict[str, Exception]:
         """Here, with all threads."""
@@ -95,9 +102,7 @@ class Processes:
 
     @property
     def room(self) -> int:
-        limits = [cores() // (self.engine.threads or 1), self.engine.workers]
-        limits += [memory() // self.engine.memory] if self.engine.memory else []
-        return max(1, min(limit for limit in limits if limit is not None))
+        return room_here(self.engine)
 
     def wait(self, workers: Sequence[AnyWorker]) -> None:
         answers = [worker.answers for worker in workers if isinstance(worker, Worker)]

@@ -46,5 +46,7 @@ class Manner:
 
         No run is spread over machines, so the longest is the least that it takes.
         """
+        if not seconds:
+            return 0.0
         at_once = at_once or self.side_by_side()
         return max([*seconds, sum(seconds) / at_once]) if at_once else None

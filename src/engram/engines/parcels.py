@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from engram.errors import EngramError
@@ -26,7 +27,8 @@ from engram.specs.spec import run_id
 GROWING = ("rows.jsonl", "timing.jsonl")
 NUMBERED = ("snapshots", "states")
 ASKED = ("spec.json", "code", "texts")  # what the run is: it travels there, and never back
-ANSWERED = (*GROWING, *NUMBERED, "env.json", "state.safetensors", "digest.json")  # in this order
+WHOLE = ("env.json", "state.safetensors", "digest.json")
+ANSWERED = (*GROWING, *NUMBERED, *WHOLE)  # in this order
 NAME = re.compile(r"(snapshots|states)/\d{6,8}\.safetensors")
 
 
@@ -148,7 +150,7 @@ class Landing:
             refuse_damaged_files(Record(self.folder))
 
     def _write(self, piece: Piece) -> None:
-        if piece.name not in ANSWERED and not NAME.fullmatch(piece.name):
+        if not _is_known(piece):
             raise EngramError(f"run {self.folder.name}: a worker sent {piece.name!r:.60}, which is no part of a record")
         path = self.folder / piece.name
         if piece.content is None:
@@ -157,9 +159,7 @@ class Landing:
             self._sync_rows(piece.name)
             files.replace(path, piece.content)
         else:
-            with open_to_append(path) as file:
-                file.truncate(piece.at)
-                file.write(piece.content)
+            _go_on(path, piece.at, piece.content)
 
     def _sync_rows(self, name: str) -> None:
         """Rows are on disk before a state or a digest that promises them."""
@@ -167,3 +167,30 @@ class Landing:
             for growing in GROWING:
                 with suppress(FileNotFoundError):
                     files.sync(self.folder / growing)
+
+
+def _is_known(piece: Piece) -> bool:
+    if piece.name in GROWING:
+        return piece.content is None or piece.at is not None
+    return piece.at is None and (piece.name in WHOLE or NAME.fullmatch(piece.name) is not None)
+
+
+def _go_on(path: Path, at: int, content: bytes) -> None:
+    """The file from this byte on. What stands there already is not written anew: rows that a state promises stay."""
+    there = path.read_bytes()[at:] if path.exists() else None
+    if there == content:
+        return
+    same = _alike(there or b"", content)
+    with open_to_append(path) as file:
+        file.truncate(at + same)
+        file.write(content[same:])
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """
+    >>> _alike(b"abc", b"abd"), _alike(b"ab", b"abc"), _alike(b"", b"a")
+    (2, 2, 0)
+    """
+    n = min(len(one), len(other))
+    different = np.frombuffer(one[:n], np.uint8) != np.frombuffer(other[:n], np.uint8)
+    return int(different.argmax()) if different.any() else n

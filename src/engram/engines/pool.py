@@ -123,6 +123,8 @@ class Pool:
         """Also takes down what failed; a worker that died is replaced while there is work, and its run tried again."""
         for worker in self._workers:
             for id, error in worker.failures().items():
+                if isinstance(error, Died) and id not in self._followed:
+                    continue  # its record was complete before the worker could say so
                 if isinstance(error, Died) and self._begun[id] < TRIES:
                     self._waiting.append(self._followed[id][0])
                 else:
@@ -151,7 +153,7 @@ class Pool:
         id = run_id(spec)
         try:
             worker.give(spec, threads_for(spec, self.manner.home, self.manner.threads or 1, self.most))
-        except EngramError as error:  # what was begun of it is damaged, or another process writes it
+        except (EngramError, OSError) as error:  # what was begun of it is damaged, or another process writes it
             self._fail(id, error)
             return
         self._begun[id] += 1

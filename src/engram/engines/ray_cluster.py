@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,15 +19,16 @@ from typing import Any
 from engram.engines import OnRow, Outcome
 from engram.engines.distant import Distant
 from engram.engines.guest import Guest
-from engram.engines.local import cores
+from engram.engines.local import cores, room_here
 from engram.engines.manner import Manner
 from engram.engines.over import kept, outcome, read_over, sorted_out
-from engram.engines.pool import SECONDS_BETWEEN_LOOKS, Pool, Worker
+from engram.engines.pool import SECONDS_BETWEEN_LOOKS, TRIES, Pool, Worker
 from engram.errors import EngramError
 from engram.signals import ENDING, keeping, waiting_for_signals
 from engram.specs import Spec
 
 SECONDS_TO_CONNECT = 10.0
+SECONDS_FOR_A_NODE = 60.0  # after the last worker was lost
 SECONDS_BETWEEN_COUNTS = 2.0  # of the nodes of the cluster
 OBJECTS = 256 << 20  # bytes that a Ray of our own keeps for what travels
 
@@ -52,7 +54,7 @@ class Ray(Manner):
     def side_by_side(self) -> int:
         """On the nodes that the cluster has now. A Ray of our own would have the cores of this machine."""
         if self.address is None:
-            return max(1, min(cores() // (self.threads or 1), self.workers or cores()))
+            return room_here(self)
         with _connected(self.address) as ray:
             return Nodes(self, ray).at_once()
 
@@ -81,7 +83,10 @@ def _connected(address: str | None) -> Iterator[Any]:
             ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         why = " ".join(str(error).split())
-        raise EngramError(f"--address {address}: no Ray cluster answers there ({why:.200})") from None
+        where = (
+            "no Ray can be started here" if address is None else f"--address {address}: no Ray cluster answers there"
+        )
+        raise EngramError(f"{where} ({why:.200})") from None
     try:
         yield ray
     finally:
@@ -124,6 +129,8 @@ class Nodes:
     _noted: set[tuple[str, str]] = field(default_factory=set)
     _nodes: list[dict[str, Any]] = field(default_factory=list)
     _counted: float = -float("inf")
+    _lost: Counter[str] = field(default_factory=Counter)  # workers that never said a word, by node
+    _worked: float = -float("inf")  # when somebody worked last
 
     def hire(self, workers: Sequence[Worker]) -> Worker | None:
         """On the node that has most room left."""
@@ -136,8 +143,10 @@ class Nodes:
         best = max(room, key=lambda node: room[node], default=None)
         if best is not None and room[best] > 0:
             return Distant(self.engine, self, best, self._actor(best))
-        if not workers:
-            self._refuse_hopeless(room)
+        if workers:
+            self._worked = time.monotonic()
+        elif time.monotonic() - self._worked > SECONDS_FOR_A_NODE:  # one that was lost may come back
+            self._refuse_hopeless()
         return None
 
     def wait(self, workers: Sequence[Worker]) -> None:
@@ -152,6 +161,12 @@ class Nodes:
         if node not in self.unusable:
             self.unusable[node] = why
             self.engine.tell(f"{self.name_of(node)} is not used: {why}")
+
+    def lose(self, node: str, why: str) -> None:
+        """A worker that was lost before it said a word: the node may be short of memory, or no place for workers."""
+        self._lost[node] += 1
+        if self._lost[node] >= TRIES:
+            self.give_up(node, why)
 
     def note(self, node: str, what: str) -> None:
         """Said once."""
@@ -169,7 +184,7 @@ class Nodes:
         """How many workers the cluster has room for."""
         room = {node["NodeID"]: self._room(node) for node in self._usable()}
         if not sum(room.values()):
-            self._refuse_hopeless(room)
+            self._refuse_hopeless()
         return min(sum(room.values()), self.engine.workers or sum(room.values()))
 
     def _alive(self) -> list[dict[str, Any]]:
@@ -198,11 +213,10 @@ class Nodes:
         options = {"max_concurrency": 3, "max_restarts": 0, "scheduling_strategy": where}
         return self.ray.remote(Guest).options(**options, **needs, **memory).remote()
 
-    def _refuse_hopeless(self, room: dict[str, int]) -> None:
-        """Nobody works, and nobody will."""
-        if self.unusable and not room:
-            why = "; ".join(f"{self.name_of(node)}: {why}" for node, why in self.unusable.items())
-            raise EngramError(f"no node of the cluster can be used: {why}")
-        if room:
-            asked = ", ".join(f"{n:g} {name}" for name, n in self._needs.items())
-            raise EngramError(f"no node of the cluster has what a run needs ({asked}); lower --threads or --memory")
+    def _refuse_hopeless(self) -> None:
+        """Nobody works, and nobody will: says why, of each node."""
+        asked = ", ".join(f"{n:g} {name}" for name, n in self._needs.items())
+        short = f"does not have what a run needs ({asked}; lower --threads or --memory)"
+        known = {node["NodeID"]: short for node in self._alive()} | self.unusable
+        why = "; ".join(f"{self.name_of(node)} {why}" for node, why in known.items())
+        raise EngramError(f"no node of the cluster can be used: {why or 'none is alive'}")

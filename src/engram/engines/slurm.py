@@ -6,13 +6,12 @@ still at work and looks on. A task that is preempted or reaches its time limit i
 state of its run; one that vanishes is submitted again, up to TRIES times.
 """
 
-import json
 import re
-import subprocess
+import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from engram.engines.build import build
 from engram.engines.manner import Manner
 from engram.engines.over import kept, outcome, read_over, sorted_out
 from engram.engines.pool import TRIES, Died, threads_for
+from engram.engines.slurm_batch import JOB, Batch, Unanswered, batches, cancel, command, new_folder
 from engram.errors import EngramError, Interrupted
 from engram.records import Record, files
 from engram.records.follow import Follower
@@ -29,14 +29,12 @@ from engram.records.writer import begin
 from engram.signals import keeping, waiting_for_signals
 from engram.specs import Spec
 
-FOLDER = "slurm"  # of batches, beside the runs
 MANY = 1 << 20  # threads: what a run began with is kept, whatever the node has
 MOST_TASKS = 1000  # of an array: more Specs than these share tasks
 SECONDS_BETWEEN_QUESTIONS = 5.0  # to the controller, which many people ask
 SECONDS_BETWEEN_ROWS = 0.5
+SECONDS_OF_SILENCE = 600.0  # of the controller, after which nobody looks on any more
 SECONDS_TO_SAVE = 60  # before its time limit a task is told, and saves
-FORGOTTEN = "Invalid job id"
-GONE = ("CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 
 
 @dataclass(frozen=True)
@@ -59,9 +57,12 @@ class Slurm(Manner):
     def side_by_side(self) -> int | None:
         """As many as there are processors where the options send them, busy ones too: waiting is not foreseen."""
         partition = [f"--partition={self.options['partition']}"] if "partition" in self.options else []
-        said = _command("sinfo", "--noheader", "--Node", "--format=%N %c", *partition)
-        nodes = dict(line.split() for line in said.splitlines())  # a node of two partitions counts once
-        room = sum(int(processors) // (self.threads or 1) for processors in nodes.values())
+        said = command("sinfo", "--noheader", "--Node", "--format=%N %c %m", *partition)
+        nodes = {
+            name: (int(cpus), int(mb)) for name, cpus, mb in map(str.split, said.splitlines())
+        }  # in 2 partitions: once
+        megabytes = (self.memory or 0) >> 20 or 1
+        room = sum(min(cpus // (self.threads or 1), mb // megabytes) for cpus, mb in nodes.values())
         return min([room, MOST_TASKS, *([self.workers] if self.workers else [])]) or None
 
 
@@ -74,16 +75,17 @@ class Array:
     on_row: OnRow
     stopped: Callable[[], bool]
     failed: dict[str, Exception] = field(default_factory=dict)
+    _complained: bool = False
 
     def run(self) -> dict[str, Exception]:
         self._followed = {id: Follower(self.engine.home / id) for id in self.left}
         self._told, self._begun = Counter[str](), Counter[str]()
         self._batches = [batch for batch in batches(self.engine.home) if batch.ids & set(self.left)]
-        asked = -float("inf")
+        self._old = {(batch.folder, id) for batch in self._batches for id in batch.failures()}  # may be mended by now
+        asked, heard = -float("inf"), time.monotonic()
         while self._followed and not self.stopped():
             if time.monotonic() - asked > SECONDS_BETWEEN_QUESTIONS:
-                self._submit_missing()
-                asked = time.monotonic()
+                asked, heard = time.monotonic(), self._look_after(heard)
             time.sleep(SECONDS_BETWEEN_ROWS)
             self._tell_new_rows()
         if self.stopped():
@@ -91,20 +93,43 @@ class Array:
             raise Interrupted([id for id in self.left if Record(self.engine.home / id).ended is None])
         return self.failed
 
+    def _look_after(self, heard: float) -> float:
+        """When the controller answered last: a busy one is asked again for some minutes, while tasks go on."""
+        try:
+            self._submit_missing()
+        except Unanswered as error:
+            if time.monotonic() - heard > SECONDS_OF_SILENCE:
+                raise
+            if not self._complained:
+                self.engine.tell(f"{error}; tasks go on, and the controller is asked again")
+            self._complained = True
+            return heard
+        self._complained = False
+        return time.monotonic()
+
     def _submit_missing(self) -> None:
         """What is neither over nor at work nor waiting in the queue; and takes down what failed."""
         working = {id for batch in self._batches for id in batch.working()}
         for batch in self._batches:
             for id, why in batch.failures().items():
-                if id in self._followed and id not in working:
+                if id in self._followed and id not in working and (batch.folder, id) not in self._old:
                     self._fail(id, EngramError(why))
         missing = [id for id in self._followed if id not in working and not self._is_over(id)]
         for id in [id for id in missing if self._begun[id] >= TRIES]:
             self._fail(id, Died(f"{TRIES} tasks in a row vanished; what they said is in {self._batches[-1].folder}"))
-        again = [id for id in missing if id in self._followed]
+        again = {id: threads for id in missing if id in self._followed and (threads := self._prepared(id))}
         if again:
-            self._batches.append(submit(self.engine, {id: self.left[id] for id in again}))
-            self._begun.update(again)
+            self._batches.append(submit(self.engine, again))
+            self._begun.update(again.keys())
+
+    def _prepared(self, id: str) -> int | None:
+        """What the run is stands in its folder, where its task reads it; with how many threads it is computed."""
+        try:
+            begin(self.left[id], self.engine.home)
+            return threads_for(self.left[id], self.engine.home, self.engine.threads or 1, most=MANY)
+        except EngramError as error:  # what was begun of it is damaged, or another process writes it
+            self._fail(id, error)
+            return None
 
     def _fail(self, id: str, error: Exception) -> None:
         self._tell(id)
@@ -119,10 +144,10 @@ class Array:
         for id in [*self._followed]:
             over = self._is_over(id)  # asked first: the last rows are there before
             self._tell(id)
-            if over:
+            if over and (why := _why_unfinished(Record(self.engine.home / id))):
+                self._fail(id, EngramError(why))
+            elif over:
                 del self._followed[id]
-                if not Record(self.engine.home / id).finished:
-                    self.failed[id] = EngramError(f"run {id}: {(Record(self.engine.home / id).ended or {})['end']}")
 
     def _tell(self, id: str) -> None:
         if (self.engine.home / id / "rows.jsonl").exists():
@@ -132,83 +157,45 @@ class Array:
                     self.on_row(self.left[id], row)
 
     def _stop(self) -> None:
-        """Running tasks save and end; those that wait in the queue leave it."""
-        for batch in self._batches:
-            batch.stop()
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One job array. Its folder says all of it."""
-
-    folder: Path
-    job: str
-    tasks: list[list[str]]
-
-    @property
-    def ids(self) -> set[str]:
-        return {id for ids in self.tasks for id in ids}
-
-    def working(self) -> set[str]:
-        """Runs of tasks that the controller still has; it forgets those that are over."""
-        asked = ("squeue", "--noheader", "--array", "--format=%K %T", f"--jobs={self.job}")
-        found = [line.split() for line in _command(*asked, missing=FORGOTTEN).splitlines()]
-        present = {int(task) for task, state in found if task.isdecimal() and state not in GONE}
-        return {id for n, ids in enumerate(self.tasks) if n in present for id in ids}
-
-    def failures(self) -> dict[str, str]:
-        found = {}
-        for path in sorted(self.folder.glob("failed-*.jsonl")):
-            found |= {said["run"]: said["error"] for said in map(json.loads, path.read_text().splitlines())}
-        return found
-
-    def stop(self) -> None:
-        _command("scancel", "--state=PENDING", self.job, missing=FORGOTTEN)
-        _command("scancel", "--signal=TERM", "--full", self.job, missing=FORGOTTEN)
+        """Running tasks save and end; those that wait in the queue leave it. What others asked for stays."""
+        ours = {batch.job: batch.tasks_of(self.left) for batch in self._batches}
+        for options in (["--state=PENDING"], ["--signal=TERM", "--full"]):
+            cancel(ours, options)
         end = time.monotonic() + SECONDS_TO_SAVE
-        while self.working() and time.monotonic() < end:
+        while any(batch.is_working(ours[batch.job]) for batch in self._batches) and time.monotonic() < end:
             time.sleep(SECONDS_BETWEEN_ROWS)
-        _command("scancel", self.job, missing=FORGOTTEN)
+        cancel(ours, [])
 
 
-def batches(home: Path) -> Iterator[Batch]:
-    """Those that were submitted from this home, whoever looked on."""
-    for path in sorted((home / FOLDER).glob("*/job")):
-        about = json.loads((path.parent / "tasks.json").read_text())
-        yield Batch(path.parent, path.read_text().strip(), about["tasks"])
+def _why_unfinished(record: Record) -> str | None:
+    """Of a run that is over."""
+    try:
+        return None if record.finished else f"run {record.id}: {(record.ended or {})['end']}"
+    except EngramError as error:
+        return str(error)
 
 
-def submit(engine: Slurm, specs: Mapping[str, Spec]) -> Batch:
-    """One array for all of them. What each run is stands in its folder before, where its task reads it."""
-    for spec in specs.values():
-        begin(spec, engine.home)
-    ids, n = [*specs], min(len(specs), MOST_TASKS)
+def submit(engine: Slurm, threads: Mapping[str, int]) -> Batch:
+    """One array for all these runs, each with its threads."""
+    ids, n = [*threads], min(len(threads), MOST_TASKS)
     tasks = [ids[i::n] for i in range(n)]
-    threads = {id: threads_for(spec, engine.home, engine.threads or 1, most=MANY) for id, spec in specs.items()}
-    folder = _new_folder(engine.home)
-    about = {"home": str(engine.home), "tasks": tasks, "threads": threads, "build": asdict(build())}
+    folder = new_folder(engine.home)
+    about = {"home": str(engine.home), "tasks": tasks, "threads": dict(threads), "build": asdict(build())}
     about |= {"device": engine.device, "path": engine.path, "snapshots": engine.snapshots}
     files.write_json(folder / "tasks.json", about)
-    said = _command("sbatch", "--parsable", *_options(engine, folder, n), "--wrap", _script(folder))
+    options = _options(engine, folder, n, max(threads.values()))
+    said = command("sbatch", "--parsable", *options, "--wrap", _script(folder))
     job = said.split(";")[0].strip()
-    files.replace(folder / "job", f"{job}\n".encode())
+    files.replace(folder / JOB, f"{job}\n".encode())
     return Batch(folder, job, tasks)
 
 
-def _new_folder(home: Path) -> Path:
-    stamp, n = time.strftime("%Y%m%d-%H%M%S"), 1
-    while (folder := home / FOLDER / f"{stamp}-{n}").exists():
-        n += 1
-    files.make_folder(folder)
-    return folder
-
-
-def _options(engine: Slurm, folder: Path, tasks: int) -> list[str]:
+def _options(engine: Slurm, folder: Path, tasks: int, threads: int) -> list[str]:
     """What a person says wins."""
     told: dict[str, Any] = {
         "job-name": "engram",
         "array": f"0-{tasks - 1}" + (f"%{engine.workers}" if engine.workers else ""),
-        "cpus-per-task": engine.threads or 1,
+        "cpus-per-task": threads,
         "output": folder / "task-%a.log",
         "open-mode": "append",
         "signal": f"B:USR2@{SECONDS_TO_SAVE}",
@@ -223,15 +210,4 @@ def _options(engine: Slurm, folder: Path, tasks: int) -> list[str]:
 
 def _script(folder: Path) -> str:
     """The shell makes room for Python: signals reach it."""
-    return f"exec '{sys.executable}' -m engram.engines.slurm_task '{folder}'"
-
-
-def _command(*words: str, missing: str = "") -> str:
-    """What it prints. `missing`: what it says of a job that the controller has forgotten, which is no error."""
-    try:
-        ran = subprocess.run(words, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise EngramError(f"--engine slurm: there is no {words[0]} here; log in to a machine of the cluster") from None
-    if ran.returncode and not (missing and missing in ran.stderr):
-        raise EngramError(f"{words[0]}: {' '.join(ran.stderr.split()):.300}")
-    return ran.stdout
+    return f"exec {shlex.quote(sys.executable)} -m engram.engines.slurm_task {shlex.quote(str(folder))}"

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from engram.engines.build import Build, build
+from engram.engines.slurm_batch import JOB
 from engram.errors import EngramError, Interrupted, explain_crash
-from engram.records import Record
+from engram.records import Record, files
 from engram.signals import ENDING
 
 TIME_IS_OVER = signal.SIGUSR2
@@ -22,6 +23,7 @@ def main(folder: Path) -> int:
     heard: list[int] = []
     for number in (*ENDING, TIME_IS_OVER):
         signal.signal(number, lambda number, frame: heard.append(number))
+    _say_job(folder)
     about, task = json.loads((folder / "tasks.json").read_text()), int(os.environ["SLURM_ARRAY_TASK_ID"])
     for id in about["tasks"][task]:
         try:
@@ -34,6 +36,12 @@ def main(folder: Path) -> int:
     if TIME_IS_OVER in heard:
         subprocess.run(["scontrol", "requeue", os.environ["SLURM_JOB_ID"]], check=False)
     return STOPPED if heard else 0
+
+
+def _say_job(folder: Path) -> None:
+    """For one who submitted it and was killed before he could note its number."""
+    if not (folder / JOB).exists():
+        files.replace(folder / JOB, f"{os.environ['SLURM_ARRAY_JOB_ID']}\n".encode())
 
 
 def _execute(about: dict[str, Any], id: str, stop: Any) -> None:

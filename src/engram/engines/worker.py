@@ -8,6 +8,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from engram.engines.pool import Died
 from engram.errors import EngramError, Interrupted, explain_crash
@@ -110,6 +111,16 @@ def step_back() -> None:
         AUTOGROUP.write_text(str(os.nice(0)))
 
 
+def keep_apart() -> tuple[TextIO, TextIO]:
+    """Channels of their own for jobs and answers: what a user's file prints, or begins, has no part in them."""
+    jobs, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return jobs, answers
+
+
 def main() -> int:
     """The child's side: a line on stdout for each Spec that is over, with its error if it failed."""
     step_back()
@@ -117,12 +128,12 @@ def main() -> int:
 
     for number in ENDING:
         signal.signal(number, lambda number, frame: asked.append(number))
-    answers, sys.stdout = sys.stdout, sys.stderr  # what a user's file prints is not an answer
+    jobs, answers = keep_apart()
     import torch
 
     from engram.runner.execute import execute
 
-    for line in sys.stdin:
+    for line in jobs:
         job, error = json.loads(line), None
         torch.set_num_threads(job["threads"])
         home, parent = Path(job["home"]), job["parent"]

@@ -95,5 +95,7 @@ class Costs:
 def costs_of(found: Needs | None, where: Where) -> Costs:
     """On the engine that was chosen, which is asked how many machines it has."""
     engine = where.build()
+    if found is not None and not found.seconds:  # nobody need be asked
+        return Costs(found, 0.0, None)
     at_once = engine.side_by_side()
     return Costs(found, None if found is None else engine.wall(found.seconds, at_once), at_once)

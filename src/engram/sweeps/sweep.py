@@ -59,7 +59,8 @@ class Planned:
 
     def needs(self, path: str = "auto") -> Needs | None:
         """About what is left takes, by the time of a few steps; None where this is not known."""
-        return needs([[spec for spec in cell.specs if spec in self.left] for cell in self.cells], path)
+        ids = set(map(run_id, self.left))
+        return needs([[spec for spec in cell.specs if run_id(spec) in ids] for cell in self.cells], path)
 
     def to_json(self) -> dict[str, Any]:
         cells = [{"label": label_in_words(c.label), "settings": c.at, "runs": _ids(c)} for c in self.cells]
@@ -151,7 +152,7 @@ def sweep(
     zipped      pair the values by their place instead of combining each with each
     metrics     columns to compare, each as its mean over the last tenth of the steps; by default accuracy and loss
     watch       what to show while it runs, as in engram.run
-    engine      where it is computed: local or ray, or an engine such as engram.Ray(address="node1:6379")
+    engine      where it is computed: local, ray or slurm, or an engine such as engram.Ray(address="node1:6379")
     """
     return run_sweep(
         plan_sweep(what, axes, scale, seeds, zipped), metrics, Where(engine, device, path), watch or unwatched

@@ -77,8 +77,17 @@ export function askAgain() {
 
 export const lastView = () => sent;
 
-/** Whether what was made for a view is still wanted; if not, the next view brings what is. @param {number} serialOf */
-export const stillWanted = (serialOf) => serialOf === sent?.serial && JSON.stringify(wanted()) === asked;
+/**
+ * Whether what was made for a view is still wanted. If not, all is asked anew: the page may soon want again what it has
+ * just dropped, and the server believes that it was sent.
+ * @param {number} serialOf
+ */
+export function stillWanted(serialOf) {
+  if (serialOf !== sent?.serial) return false;
+  const still = JSON.stringify(wanted()) === asked;
+  if (!still) askAgain();
+  return still;
+}
 
 effect(() => {
   if (wanted() && link.value === "open") plan();

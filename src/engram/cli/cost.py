@@ -26,7 +26,7 @@ def cost(
     Parameters
     ----------
     names
-        Experiments, or what their names begin with, or your own file (./file.py); all unless some are named.
+        Experiments, or what their names begin with, or your own file (./file.py); without any, all that were measured.
     scale
         quick or paper; both unless it is said.
     cores
@@ -41,7 +41,8 @@ def cost(
 
     if cores < 1:
         raise EngramError("--cores: at least one; got 0")
-    found = _stored(scale) if markdown else _found(names, scale, fresh)
+    stored_only = markdown or not (names or fresh)  # nobody waits for measurements that he did not ask for
+    found = _stored(scale) if stored_only else _found(names, scale, fresh)
     rows = [row(*one, cores) for one in found]
     if json:
         answer({"machine": _machine(fresh), "costs": rows})
@@ -60,7 +61,7 @@ def _machine(fresh: bool) -> str:
 
 
 def _stored(scale: str | None) -> "Found":
-    """What `make costs` has measured: the page is never waited for."""
+    """What `make costs` has measured."""
     from engram.claims.experiment import known_scale
     from engram.experiments import matching
 

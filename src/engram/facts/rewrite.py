@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from engram.errors import EngramError
-from engram.facts.others import KINDS, Other, others_of_file, others_of_templates
+from engram.facts.others import Other, moved, others_of_file, others_of_templates
 from engram.models import Network
 from engram.probes.edits import Edit, Edits, fingerprint
 from engram.probes.moments import moment_of, text_entering
@@ -144,10 +144,7 @@ def _compared(
     more = edits.plus(made)
     networks = speaker.network, more.network
     before, after = (belief(speaker, one, here, tokens) for one in networks)
-    changed = {
-        kind: _moved(speaker, networks, [o.prompt for o in told if o.kind == kind], made, kind, tokens)
-        for kind in KINDS
-    }
+    changed = moved(speaker, more.network, made.layer, told, tokens)
     below = any(one.layer < made.layer for one in edits.stack)
     text = (
         entering(networks[0], Prompts(rows, rows[:, 0]), made.layer)
@@ -156,26 +153,10 @@ def _compared(
     )
     loss = text_loss(networks[0], rows, text), text_loss(networks[1], rows, text)
     notes = notes if told else (*notes, "What else moves is told of prompts in a table (--others: kind, prompt).")
-    return Rewritten(made, more, before, after, {k: v for k, v in changed.items() if v[1]}, loss, notes)
+    return Rewritten(made, more, before, after, changed, loss, notes)
 
 
 def belief(speaker: Speaker, network: Network, here: Entering, tokens: tuple[int, int]) -> Belief:
     logits = here.logits(network)
     old, new = log_p(logits, torch.tensor([tokens]))[0].exp().tolist()
     return Belief(speaker.said(int(logits[0].argmax())), old, new)
-
-
-def _moved(
-    speaker: Speaker,
-    networks: tuple[Network, Network],
-    prompts: list[str],
-    made: Edit,
-    kind: str,
-    tokens: tuple[int, int],
-) -> tuple[int, int]:
-    if not prompts:
-        return 0, 0
-    here = entering(networks[0], Prompts.of([speaker.tokens(one) for one in prompts]), made.layer)
-    before, after = (here.logits(one) for one in networks)
-    right = after[:, tokens[1]] > after[:, tokens[0]] if kind == "paraphrase" else before.argmax(1) == after.argmax(1)
-    return int(right.sum()), len(prompts)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from engram.engines import OnRow, Outcome
@@ -71,6 +72,8 @@ def _connected(address: str | None) -> Iterator[Any]:
     """Ray, as long as it is needed. Its own words are left out, and it tells nobody of its use."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if _has_token():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # a cluster that asks for none takes it as well
     try:
         import ray  # type: ignore[import-not-found]
     except ImportError:
@@ -83,14 +86,24 @@ def _connected(address: str | None) -> Iterator[Any]:
             ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         why = " ".join(str(error).split())
-        where = (
-            "no Ray can be started here" if address is None else f"--address {address}: no Ray cluster answers there"
-        )
-        raise EngramError(f"{where} ({why:.200})") from None
+        raise EngramError(f"{_not_connected(address)} ({why:.200})") from None
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _has_token() -> bool:
+    """Where Ray looks for the token that all machines of a cluster share."""
+    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    return bool(named) or (Path.home() / ".ray" / "auth_token").is_file()
+
+
+def _not_connected(address: str | None) -> str:
+    if address is None:
+        return "no Ray can be started here"
+    token = "" if _has_token() else "; it may ask for a token (~/.ray/auth_token of its first machine), and none is here"
+    return f"--address {address}: no Ray cluster answers there{token}"
 
 
 def _refuse_silent(address: str) -> None:
@@ -218,5 +231,5 @@ class Nodes:
         asked = ", ".join(f"{n:g} {name}" for name, n in self._needs.items())
         short = f"does not have what a run needs ({asked}; lower --threads or --memory)"
         known = {node["NodeID"]: short for node in self._alive()} | self.unusable
-        why = "; ".join(f"{self.name_of(node)} {why}" for node, why in known.items())
+        why = "; ".join(f"{self.name_of(node)}: {why}" for node, why in known.items())
         raise EngramError(f"no node of the cluster can be used: {why or 'none is alive'}")

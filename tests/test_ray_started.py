@@ -19,8 +19,8 @@ SWEEP = ("sweep", "birth.joint", "--scale", "smoke", "--set", "model.d=8,16", "-
 
 
 def environment(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    return kept | {"HOME": str(home), "ENGRAM_HOME": str(home / "runs"), "RAY_USAGE_STATS_ENABLED": "0"}
+    about = {"HOME": str(home), "ENGRAM_HOME": str(home / "runs"), "RAY_AUTH_MODE": "token"}
+    return os.environ | about | {"RAY_USAGE_STATS_ENABLED": "0"}
 
 
 def free_port() -> int:
@@ -33,8 +33,7 @@ def free_port() -> int:
 def started(home: Path, *where: str) -> Iterator[None]:
     """A node until the end of the block: `ray start`, which would end with `ray stop`."""
     command = [str(Path(sys.executable).with_name("ray")), "start", "--block", "--num-cpus", "1", *where]
-    about = environment(home) | {"RAY_AUTH_MODE": "token"}
-    node = subprocess.Popen(command, env=about, start_new_session=True, **QUIET)  # type: ignore[call-overload]
+    node = subprocess.Popen(command, env=environment(home), start_new_session=True, **QUIET)  # type: ignore[call-overload]
     try:
         yield
     finally:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from engram.engines import OnRow, Outcome
@@ -72,8 +71,6 @@ def _connected(address: str | None) -> Iterator[Any]:
     """Ray, as long as it is needed. Its own words are left out, and it tells nobody of its use."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if _has_token():
-        os.environ.setdefault("RAY_AUTH_MODE", "token")  # a cluster that asks for none takes it as well
     try:
         import ray  # type: ignore[import-not-found]
     except ImportError:
@@ -84,7 +81,7 @@ def _connected(address: str | None) -> Iterator[Any]:
     try:
         with _own_signals():
             ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
         why = " ".join(str(error).split())
         raise EngramError(f"{_not_connected(address)} ({why:.200})") from None
     try:
@@ -93,16 +90,11 @@ def _connected(address: str | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _has_token() -> bool:
-    """Where Ray looks for the token that all machines of a cluster share."""
-    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
-    return bool(named) or (Path.home() / ".ray" / "auth_token").is_file()
-
-
 def _not_connected(address: str | None) -> str:
+    """Ray does not say whether a cluster asks for a token, and workers of one that does not would die of it."""
     if address is None:
         return "no Ray can be started here"
-    token = "" if _has_token() else "; it may ask for a token (~/.ray/auth_token of its first machine), and none is here"
+    token = "" if os.environ.get("RAY_AUTH_MODE") else "; if it asks for a token, set RAY_AUTH_MODE=token"
     return f"--address {address}: no Ray cluster answers there{token}"
 
 

@@ -45,7 +45,7 @@ def speedup(bench: object) -> Iterator[Benchmark]:
     specs = [_training(seed) for seed in range(TRAININGS)]
     with TemporaryDirectory() as home:
         one, two = (_seconds(Ray(Path(home) / str(n), workers=n), specs) for n in (1, 2))
-    yield Benchmark("engine.speedup", two, one, f"{TRAININGS} trainings of a second or so; baseline: one worker")
+    yield Benchmark("engine.speedup", two, one, f"{TRAININGS} small trainings of 60 steps; baseline: one worker")
 
 
 def _lacks_ray(name: str) -> bool:

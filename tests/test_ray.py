@@ -7,15 +7,17 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, TextIO, cast
 
 import pytest
 
 from engram.engines import distant
 from engram.engines.build import build
 from engram.engines.local import Local
-from engram.engines.ray_cluster import Ray
+from engram.engines.ray_cluster import Ray, WithoutRay
 from engram.errors import EngramError
 from engram.models.stores import OneHead
 from engram.records import Record
@@ -62,7 +64,19 @@ def test_records_are_those_of_this_machine(tiny: Tiny, tmp_path: Path, nodes: No
     assert set(again.failed) == {run_id(diverges)}
 
 
-def test_a_node_that_is_killed_costs_nothing(tiny: Tiny, tmp_path: Path, nodes: Nodes) -> None:
+def test_ray_has_no_word_in_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    with redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))):
+        for name in ("ray_listen_error_messages", "of a user"):
+            thread = Thread(target=print, args=(f"said by {name}",), name=name)
+            thread.start()
+            thread.join()
+        print("the answer")
+    assert capsys.readouterr().out == "said by of a user\nthe answer\n"
+
+
+def test_a_node_that_is_killed_costs_nothing(
+    tiny: Tiny, tmp_path: Path, nodes: Nodes, capsys: pytest.CaptureFixture[str]
+) -> None:
     specs: list[Spec] = [tiny(seed=seed, steps=4000) for seed in range(4)]
     seen: Counter[tuple[str, int]] = Counter()
     begun: set[str] = set()
@@ -79,6 +93,7 @@ def test_a_node_that_is_killed_costs_nothing(tiny: Tiny, tmp_path: Path, nodes: 
     assert set(seen.values()) == {1}
     assert len(seen) == 4 * 4001
     assert [content(record) for record in outcome.records] == here(specs, tmp_path / "here")
+    assert not capsys.readouterr().out
 
 
 def test_a_worker_with_another_version_is_refused_by_name(

@@ -8,13 +8,15 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
-from typing import Any
+from io import StringIO
+from typing import Any, TextIO, cast
 
 from engram.engines import OnRow, Outcome
 from engram.engines.distant import Distant
@@ -84,10 +86,25 @@ def _connected(address: str | None) -> Iterator[Any]:
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
         why = " ".join(str(error).split())
         raise EngramError(f"{_not_connected(address)} ({why:.200})") from None
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    with redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))):
+        try:
+            yield ray
+        finally:
+            with redirect_stdout(StringIO()):  # what was repeated is summed up at the end
+                ray.shutdown()
+
+
+class WithoutRay:
+    """stdout is for answers: what Ray's threads would print there of lost nodes and workers is told by the engine."""
+
+    def __init__(self, out: Any):
+        self._out = out
+
+    def write(self, text: str) -> int:
+        return len(text) if threading.current_thread().name.startswith("ray_") else self._out.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
 
 
 def _not_connected(address: str | None) -> str:

@@ -53,6 +53,8 @@ def test_seeds_that_all_say_the_same_have_the_resolution_or_no_interval() -> Non
     known = Measure.over_seeds("bits", [2.0, 2.0, 2.0], high=7, resolution=1.0)
     assert (known.interval, known.verdict) == (pytest.approx((1, 3)), "agrees")
     assert Measure.over_seeds("bits", [0.0, 0.0], high=7).verdict == "inconclusive"
+    assert "all 3 seeds say the same" in same.estimate.remark
+    assert not known.estimate.remark
 
 
 def test_a_share_always_has_a_width() -> None:

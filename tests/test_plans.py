@@ -39,6 +39,16 @@ def test_nothing_is_begun_that_takes_longer_than_the_budget(home: Path, capsys: 
     assert all_records(home) == []
 
 
+@pytest.mark.parametrize("command", [("run", "birth.joint"), ("sweep", "birth.joint", "--set", "task.K=1,3")])
+def test_hours_are_asked_for(home: Path, capsys: Any, command: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engram.engines.ahead.LONG", 1.0)
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--set", "plan.steps=20000"])
+    assert stop.value.code == 2
+    assert "begin? Not interactive: add --yes" in capsys.readouterr().err
+    assert all_records(home) == []
+
+
 def test_a_budget_is_a_time(home: Path, capsys: Any) -> None:
     for wrong in ("2", "h", "-2h", "0s", "2 weeks"):
         with pytest.raises(SystemExit) as stop:

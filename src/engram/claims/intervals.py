@@ -45,6 +45,11 @@ class Estimate:
         return len(self.values)
 
     @property
+    def remark(self) -> str:
+        """The note, and what else explains the verdict."""
+        return self.note
+
+    @property
     def measured(self) -> float:
         return float(np.mean(self.values))
 
@@ -86,9 +91,21 @@ class Student(Estimate):
         """The standard error; where all seeds say the same, what the resolution asks for."""
         if self.n < 2:
             return inf
-        if np.ptp(self.values) <= 1e-12 * np.max(np.abs(self.values)):  # the same but for rounding
+        if self._is_one_value:
             return self.resolution / self._quantile or inf
         return float(np.std(self.values, ddof=1)) / sqrt(self.n)
+
+    @property
+    def _is_one_value(self) -> bool:
+        """But for rounding."""
+        return bool(np.ptp(self.values) <= 1e-12 * np.max(np.abs(self.values)))
+
+    @property
+    def remark(self) -> str:
+        if self.n < 2 or self.resolution or not self._is_one_value:
+            return self.note
+        why = f"all {self.n} {self.counts} say the same, so there is no spread to judge by; give resolution="
+        return "; ".join(filter(None, (self.note, f"{why}, the step between two values that it can take")))
 
     @property
     def _quantile(self) -> float:

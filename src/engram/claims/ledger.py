@@ -160,7 +160,7 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
         "out_of": list(measure.estimate.out_of),
         "resolution": measure.estimate.resolution,
         "counts": measure.estimate.counts,
-        "note": measure.estimate.note,
+        "note": measure.estimate.remark,
         "bound": measure.estimate.bound or None,
         "p": measure.p,
         "distance": None if measure.distance is None else _finite(measure.distance),

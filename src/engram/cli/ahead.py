@@ -64,12 +64,15 @@ def heading(name: str, scale: str, found: "Ahead", settings: dict[str, Any]) -> 
 
 
 def agreed(found: "Ahead", yes: bool) -> bool:
-    """Whether to begin: what takes longer than an hour is asked first, and needs --yes where nobody can be asked."""
-    if yes or not found.is_long:
-        return True
+    """Whether to begin: what is long is asked first, and needs --yes where nobody can be asked."""
+    return yes or not found.is_long or agreed_to(found.runs, found.seconds, "run")
+
+
+def agreed_to(runs: int, seconds: float | None, command: str) -> bool:
+    """Whether a person wants so many runs that take so long."""
     from engram.engines.ahead import in_words
 
-    if confirmed(f"{found.runs} run{'s' * (found.runs != 1)}, {in_words(found.seconds)}: begin?", "run"):
+    if confirmed(f"{runs} run{'s' * (runs != 1)}, {in_words(seconds)}: begin?", command):
         return True
     say("nothing was run")
     return False

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from engram.cli.ahead import spelt_out, warn_of_short_texts
+from engram.cli.ahead import agreed_to, spelt_out, warn_of_short_texts
 from engram.cli.budget import Budget, keep_within, seconds_in
 from engram.cli.output import answer, console, say, tell, tell_figures, watched
 from engram.cli.where import HERE, Computing
@@ -24,6 +24,7 @@ def sweep(
     metric: Annotated[tuple[str, ...], Parameter(consume_multiple=1)] = (),
     dry_run: bool = False,
     budget: Budget | None = None,
+    yes: bool = False,
     computing: Computing = HERE,
     json: bool = False,
 ) -> None:
@@ -49,11 +50,14 @@ def sweep(
         Say what would be run, about how long it would take there and what it needs; run nothing.
     budget
         Begin nothing that is estimated to take longer, as in --budget 2h (30s, 90min, 2h, 3d).
+    yes
+        Begin without asking, also what takes longer than an hour.
     json
         Print one JSON object instead of a table.
     """
     from engram.api import unwatched
     from engram.claims.seeds import read_seeds
+    from engram.engines.ahead import is_long
     from engram.sweeps.cells import read_axes
     from engram.sweeps.cost import costs_of
     from engram.sweeps.sweep import plan_sweep, run_sweep
@@ -62,12 +66,17 @@ def sweep(
     axes = spelt_out(name, scale, read_axes(settings))
     planned = plan_sweep(name, axes, scale, read_seeds(seeds), zipped)
     warn_of_short_texts(axes)
+    if planned.left:
+        say("some steps of each setting are measured, to estimate how long all take")
     costs = costs_of(planned.needs(where.path), where)
     if dry_run:
         answer(planned.to_json() | costs.to_json()) if json else tell(*_plan(planned, costs))
         return
     say(*_plan(planned, costs))
     keep_within(most, costs.seconds)
+    left = len(planned.left)
+    if is_long(left, costs.seconds) and not (yes or most is not None) and not agreed_to(left, costs.seconds, "sweep"):
+        return
     watch = watched(f"sweep of {name}, {scale} scale", where) if planned.left else unwatched
     swept = run_sweep(planned, metric, where, watch)
     if json:

@@ -38,7 +38,7 @@ class Ahead:
     @property
     def is_long(self) -> bool:
         """Whether a person should be asked first."""
-        return self.begun + self.left > MANY if self.seconds is None else self.seconds > LONG
+        return is_long(self.begun + self.left, self.seconds)
 
     @property
     def sentence(self) -> str:
@@ -50,6 +50,11 @@ class Ahead:
         parts = [(self.here, "here already"), (self.begun, "to resume"), (self.left, "to compute")]
         told = ", ".join(f"{n} {words}" for n, words in parts if n)
         return f"{runs}: {told}; {in_words(self.seconds)}"
+
+
+def is_long(runs: int, seconds: float | None) -> bool:
+    """Whether a person should be asked before so many runs that take so long."""
+    return runs > MANY if seconds is None else seconds > LONG
 
 
 def in_words(seconds: float | None) -> str:

@@ -14,16 +14,23 @@ from engram.errors import EngramError, explain_crash
 from engram.lab.backend import Backend, order_of
 from engram.lab.protocol import (
     VERSION,
+    AddFacts,
     AskedOfModel,
     Compose,
     Control,
     Copying,
     Edit,
+    FactEdits,
+    FactTable,
+    FactWrite,
     Heads,
     Intervene,
+    Levels,
+    Predict,
     Runs,
     Said,
     Start,
+    Theory,
     Truncate,
     Undo,
     View,
@@ -133,6 +140,20 @@ class Tab:
                 return await self.weights(asked)
             case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():
                 return await self.of_model(asked)
+            case FactTable():
+                return await self.backend.model_thread(self.backend.facts.table, asked)
+            case FactEdits():
+                return await self.backend.model_thread(self.backend.facts.edit, asked)
+            case FactWrite() | AddFacts():
+                self.backend.not_too_many()
+                work = self.backend.facts.write if isinstance(asked, FactWrite) else self.backend.facts.add
+                return await self.ordered(asked.id, await self.backend.model_thread(work, asked))
+            case Theory():
+                return await self.backend.model_thread(self.backend.theory.theory, asked)
+            case Levels():
+                return await self.backend.model_thread(self.backend.theory.levels, asked)
+            case Predict():
+                return await self.backend.thread(self.backend.theory.predict, asked)
         known = self.backend.reader_of(asked.run)  # type: ignore[union-attr]  # cell, sequence, tokens
         return await self.backend.thread_of(asked.run, getattr(known, asked.t), asked)  # type: ignore[union-attr]
 

@@ -62,7 +62,8 @@ class Bench:
         """What is believed of each known fact, in their order, with the probabilities of all answers."""
         for facts, tokens in self._prompts():
             p = log_probabilities(self.model, w, tokens).exp().unflatten(0, (-1, CROWDS)).mean(1)
-            yield from ((shared_out(one, self.book, s, r), one) for (s, r, _), one in zip(facts.tolist(), p, strict=True))
+            for (s, r, _), one in zip(facts.tolist(), p, strict=True):
+                yield shared_out(one, self.book, s, r), one
 
     def right(self, w: Weights) -> np.ndarray:
         """Of each fact whether it is at the stage “right”."""
@@ -99,7 +100,8 @@ class Bench:
 
     def _prompts(self) -> Iterator[tuple[Int[np.ndarray, "n 3"], Int[np.ndarray, "B T"]]]:
         """Some facts at a time, with the prompts of `engram fact see`."""
-        for facts in np.array_split(self.book.known, np.arange(AT_ONCE // CROWDS, len(self.book.known), AT_ONCE // CROWDS)):
+        some = AT_ONCE // CROWDS
+        for facts in np.array_split(self.book.known, range(some, len(self.book.known), some)):
             yield facts, self.book.about_each(facts, self.seed, ASKED_STEP, CROWDS).reshape(-1, self.book.T)
 
 

@@ -54,9 +54,10 @@ class Moved:
 
 @torch.no_grad()
 def edit(asked: Asked, answer: str, step: int | None = None) -> FactEdit:
-    """Of the weights at a step (the last stored ones unless said): k̃ = C⁻¹k/(kᵀC⁻¹k), k the mean of what the matrix reads in prompts about the fact, C its second moment over all.
+    """k̃ = C⁻¹k/(kᵀC⁻¹k), k the mean of what the matrix reads in prompts about the fact, C its second moment over all.
 
     u points from the answer that the model gives to the new one, so far that this wins by MARGIN in all these prompts.
+    The weights are those of a step, the last stored ones unless said.
     """
     spec = asked.record.train
     if not isinstance(spec.model, Editable):

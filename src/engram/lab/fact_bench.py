@@ -14,9 +14,9 @@ from engram.errors import EngramError
 from engram.facts.ask import Asked
 from engram.facts.bench import Bench, Measured
 from engram.facts.edit import Editable, FactEdit, edit
+from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
 from engram.lab.fact_words import columns_of, edit_in_words
 from engram.lab.mailbox import Order
-from engram.lab.protocol import AddFacts, FactEdits, FactTable, FactWrite
 from engram.lab.run_reader import RunReader
 from engram.lab.watched_run import Cache, WatchedRun
 from engram.models import Weights
@@ -26,7 +26,6 @@ from engram.tasks.book import Book
 from engram.tasks.facts import FactTask
 from engram.tasks.grown import GrownFacts, drawn_facts
 
-BUDGET = 0.5  # seconds that one answer looks at earlier steps; the page asks again until all are known
 MOST_RUNS, MOST_TABLES, MOST_EDITS = 8, 32, 8
 
 
@@ -111,7 +110,7 @@ class FactReader:
     def table(self, asked: FactTable) -> dict[str, Any]:
         began, facts = time.monotonic(), self.of(asked.run)
         step = facts.run.stored_step(asked.step)
-        rows, pending = facts.table(step), facts.look_back(BUDGET)
+        rows, pending = facts.table(step), facts.look_back(asked.look_back)
         model = facts.run.spec.model
         told = {
             "t": "facts", "id": asked.id, "run": asked.run, "step": step, "pending": pending, "rule": RULE,

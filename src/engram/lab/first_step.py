@@ -41,7 +41,8 @@ def refusal(spec: Train) -> str | None:
     """Why theory says nothing of the first step; None where it does."""
     now = spec.at(0)
     if not isinstance(spec.model, Simplified):
-        return f"the first step of {MATRIX} is told of Simplified, which this theory describes, not of {type(spec.model).__name__}"
+        kind = type(spec.model).__name__
+        return f"the first step of {MATRIX} is told of Simplified, which this theory describes, not of {kind}"
     if MATRIX not in now.plan.trained_at(0) or spec.silent(0):
         return f"{MATRIX} does not move at step 0"
     if now.plan.lr_at(0) == 0:

@@ -13,21 +13,15 @@ import struct
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from engram.errors import EngramError
+from engram.lab.fact_messages import AskedOfFacts
+from engram.lab.message import Id, Message, Name, OfModel, Step, Text, Token
+from engram.lab.theory_messages import AskedOfTheory
 
 VERSION = 6
 LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
-Name = Annotated[str, Field(max_length=200)]
-Step = Annotated[int, Field(ge=0, le=10**9)]
-Id = Annotated[int, Field(ge=0, le=2**31)]
-Text = Annotated[str, Field(max_length=4096)]
-Token = Annotated[int, Field(ge=0, le=2**20)]
-
-
-class Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class View(Message):
@@ -129,14 +123,6 @@ class Intervene(Message):
     fields: Annotated[dict[Name, bool | int | float | Name], Field(max_length=8)] = {}
 
 
-class OfModel(Message):
-    """A question about a model at a revision of it (None: the last)."""
-
-    id: Id
-    run: Name
-    step: Step | None = None
-
-
 class Weights(Message):
     """The weights of any step of a run at rest: stored, or computed again. What a page asked for before is given up."""
 
@@ -194,70 +180,21 @@ class Undo(OfModel):
     edit: Id
 
 
-class FactTable(OfModel):
-    """All facts of a run about facts, as its model believes them."""
-
-    t: Literal["facts"]
-
-
-class FactEdits(OfModel):
-    """What rewriting a fact at a step would do; nothing is written."""
-
-    t: Literal["fact_edit"]
-    subject: Name
-    relation: Name
-    answer: Name
-
-
-class FactWrite(OfModel):
-    """Rewrite a fact as an intervention: the run is forked at the step of these weights."""
-
-    t: Literal["fact_write"]
-    subject: Name
-    relation: Name
-    answer: Name
-
-
-class AddFacts(Message):
-    """Facts join the data at a step, or now, as an intervention: those that are named, or so many that are drawn."""
-
-    t: Literal["add_facts"]
-    id: Id
-    run: Name
-    at: Step | None = None
-    facts: Annotated[tuple[tuple[Name, Name, Name], ...], Field(max_length=256)] = ()
-    draw: Annotated[int, Field(ge=0, le=1000)] = 0
-
-
-class Theory(OfModel):
-    """What theory says of a run, beside what was measured."""
-
-    t: Literal["theory"]
-
-
-class Predict(Message):
-    """What theory says of other sizes: width d, how many pairs or facts, the step size. None: those of the run."""
-
-    t: Literal["predict"]
-    id: Id
-    run: Name
-    d: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    store: Annotated[int, Field(ge=1, le=10**9)] | None = None
-    lr: Annotated[float, Field(gt=0, le=10**6)] | None = None
-
-
-class Levels(Message):
-    """The losses and accuracies of the best predictor, were there K triggers."""
-
-    t: Literal["levels"]
-    id: Id
-    run: Name
-    K: Annotated[int, Field(ge=1, le=1000)]
-
-
-AskedOfFacts = FactTable | FactEdits | FactWrite | AddFacts | Theory | Predict | Levels
 AskedOfModel = Heads | Compose | Copying | Truncate | Edit | Undo
-Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | Weights | AskedOfModel | AskedOfFacts
+Said = (
+    View
+    | Cell
+    | Sequence
+    | Tokens
+    | Runs
+    | Start
+    | Control
+    | Intervene
+    | Weights
+    | AskedOfModel
+    | AskedOfFacts
+    | AskedOfTheory
+)
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 
 

@@ -12,31 +12,26 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engram.errors import EngramError, explain_crash
 from engram.lab.backend import Backend, order_of
+from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
 from engram.lab.protocol import (
     VERSION,
-    AddFacts,
     AskedOfModel,
     Compose,
     Control,
     Copying,
     Edit,
-    FactEdits,
-    FactTable,
-    FactWrite,
     Heads,
     Intervene,
-    Levels,
-    Predict,
     Runs,
     Said,
     Start,
-    Theory,
     Truncate,
     Undo,
     View,
     Weights,
     parse,
 )
+from engram.lab.theory_messages import Levels, Predict, Theory
 from engram.lab.watched_run import Made
 from engram.records.follow import NoWeights
 

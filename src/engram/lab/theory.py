@@ -13,8 +13,8 @@ from engram.calculator.predict import predict
 from engram.errors import EngramError
 from engram.lab import first_step
 from engram.lab.pictures import levels
-from engram.lab.protocol import Levels, Predict, Theory
 from engram.lab.run_reader import RunReader
+from engram.lab.theory_messages import Levels, Predict, Theory
 from engram.lab.watched_run import Cache, WatchedRun
 from engram.learning import SGD
 from engram.models.factual import Factual, LinearHead
@@ -61,7 +61,11 @@ def command(question: Question) -> str:
     kind, asked = question["memory"], dict(question)
     del asked["memory"]
     words = ["engram", "predict", "facts" if kind == "facts" else "pairs"]
-    words += [f"{value:g}" if isinstance(value, float) else str(value) for value in [asked.pop("facts" if kind == "facts" else "pairs", None)] if value]
+    words += [
+        f"{value:g}" if isinstance(value, float) else str(value)
+        for value in [asked.pop("facts" if kind == "facts" else "pairs", None)]
+        if value
+    ]
     words += [] if kind == "facts" else ["--memory", kind]
     return " ".join([*words, *(f"--{name.replace('_', '-')} {value}" for name, value in asked.items())])
 
@@ -133,9 +137,7 @@ class TheoryReader:
 
     def _left(self, run: WatchedRun) -> list[dict[str, Any]]:
         """For each stage that theory has: between which stored steps a logit of this part first exceeded 1."""
-        return [
-            one | {"measured": _escaped(run, one["part"])} for one in stages(run.spec, run.spec.plan.optimiser.lr)
-        ]
+        return [one | {"measured": _escaped(run, one["part"])} for one in stages(run.spec, run.spec.plan.optimiser.lr)]
 
     def predict(self, asked: Predict) -> dict[str, Any]:
         began, spec = time.monotonic(), self._specs.run(asked.run).spec
@@ -145,7 +147,6 @@ class TheoryReader:
         told["capacity"] = capacity(spec, int(at["d"]), int(at["store"])) if at["d"] else []
         told |= {"stages": stages(spec, at["lr"]), "first_step": self._size_of_first_step(asked.run, at["lr"])}
         return told | {"seconds": round(time.monotonic() - began, 3)}
-
 
     def _size_of_first_step(self, run: str, lr: float) -> float | None:
         """η‖∇L‖, once the gradient of the run is known (`theory`)."""
@@ -175,8 +176,19 @@ def _first_step_of(run: WatchedRun) -> dict[str, Any]:
               "uniform": "uniform p̂ and attention, no residual stream"}  # fmt: skip
     rows = [{"name": key, "title": titles[key]} | first_step.compared(spec, g, step) for key, g in found.items()]
     kind = type(spec.plan.optimiser).__name__
-    note = "" if isinstance(spec.plan.optimiser, SGD) else f"The step was taken by {kind}: its size is not that of a gradient."
-    return {"matrix": name, "why": None, "rows": rows, "taken": float(step.norm()), "lr": spec.plan.lr_at(0), "note": note}
+    note = (
+        ""
+        if isinstance(spec.plan.optimiser, SGD)
+        else f"The step was taken by {kind}: its size is not that of a gradient."
+    )
+    return {
+        "matrix": name,
+        "why": None,
+        "rows": rows,
+        "taken": float(step.norm()),
+        "lr": spec.plan.lr_at(0),
+        "note": note,
+    }
 
 
 def _escaped(run: WatchedRun, part: str) -> list[int | None] | None:

@@ -55,7 +55,9 @@ class GrownFacts(FactTask, name="tasks.grown.GrownFacts"):
     def _book(self, seed: int) -> Book:
         old, names = self.base.book(seed), self.names_of(seed)
         new = len(names["subject"]) - old.S
-        table, p = (np.pad(part, ((0, new), (0, 0)), constant_values=none) for part, none in ((old.table, MISSING), (old.p, 0)))
+        table, p = (
+            np.pad(part, ((0, new), (0, 0)), constant_values=none) for part, none in ((old.table, MISSING), (old.p, 0))
+        )
         mean = old.p.sum() / len(old.known)
         for fact in self.added:
             s, r, a = (names[kind].index(name) for kind, name in zip(names, fact, strict=True))
@@ -66,7 +68,9 @@ class GrownFacts(FactTask, name="tasks.grown.GrownFacts"):
 def _wire(old: Book, new: int) -> Int[np.ndarray, " N"]:
     """Ids are subjects, relations, noise, EOS: new subjects are seen as the last tokens of the noise."""
     first_noise = old.S + old.R
-    last = np.arange(old.N - 1 - new, old.N - 1)[::-1]  # the first new subject takes the last one: later ones move nothing
+    last = np.arange(old.N - 1 - new, old.N - 1)[
+        ::-1
+    ]  # the first new subject takes the last one: later ones move nothing
     kept = [np.arange(old.S), last, np.arange(old.S, first_noise), np.arange(first_noise, old.N - 1 - new), [old.N - 1]]
     return old.wired(np.concatenate(kept).astype(np.int64))
 

@@ -107,6 +107,12 @@ class FactReader:
         run = self._reader.seen(name)
         return self._known.get_or(name, lambda: RunFacts(run), most=MOST_RUNS)
 
+    def answer(self, asked: FactTable | FactEdits) -> dict[str, Any]:
+        return self.table(asked) if isinstance(asked, FactTable) else self.edit(asked)
+
+    def order(self, asked: FactWrite | AddFacts) -> Order:
+        return self.write(asked) if isinstance(asked, FactWrite) else self.add(asked)
+
     def table(self, asked: FactTable) -> dict[str, Any]:
         began, facts = time.monotonic(), self.of(asked.run)
         step = facts.run.stored_step(asked.step)

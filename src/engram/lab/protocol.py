@@ -181,20 +181,8 @@ class Undo(OfModel):
 
 
 AskedOfModel = Heads | Compose | Copying | Truncate | Edit | Undo
-Said = (
-    View
-    | Cell
-    | Sequence
-    | Tokens
-    | Runs
-    | Start
-    | Control
-    | Intervene
-    | Weights
-    | AskedOfModel
-    | AskedOfFacts
-    | AskedOfTheory
-)
+AskedOfPanels = AskedOfFacts | AskedOfTheory
+Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | Weights | AskedOfModel | AskedOfPanels
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 
 

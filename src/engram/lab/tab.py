@@ -16,6 +16,7 @@ from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
 from engram.lab.protocol import (
     VERSION,
     AskedOfModel,
+    AskedOfPanels,
     Compose,
     Control,
     Copying,
@@ -31,7 +32,7 @@ from engram.lab.protocol import (
     Weights,
     parse,
 )
-from engram.lab.theory_messages import Levels, Predict, Theory
+from engram.lab.theory_messages import Predict
 from engram.lab.watched_run import Made
 from engram.records.follow import NoWeights
 
@@ -122,6 +123,8 @@ class Tab:
         await self.send(found)
 
     async def found(self, asked: Said) -> Message:
+        if isinstance(asked, AskedOfPanels):
+            return await self.of_panels(asked)
         match asked:
             case Runs():
                 return await self.runs()
@@ -135,22 +138,19 @@ class Tab:
                 return await self.weights(asked)
             case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():
                 return await self.of_model(asked)
-            case FactTable():
-                return await self.backend.model_thread(self.backend.facts.table, asked)
-            case FactEdits():
-                return await self.backend.model_thread(self.backend.facts.edit, asked)
-            case FactWrite() | AddFacts():
-                self.backend.not_too_many()
-                work = self.backend.facts.write if isinstance(asked, FactWrite) else self.backend.facts.add
-                return await self.ordered(asked.id, await self.backend.model_thread(work, asked))
-            case Theory():
-                return await self.backend.model_thread(self.backend.theory.theory, asked)
-            case Levels():
-                return await self.backend.model_thread(self.backend.theory.levels, asked)
-            case Predict():
-                return await self.backend.thread(self.backend.theory.predict, asked)
         known = self.backend.reader_of(asked.run)  # type: ignore[union-attr]  # cell, sequence, tokens
         return await self.backend.thread_of(asked.run, getattr(known, asked.t), asked)  # type: ignore[union-attr]
+
+    async def of_panels(self, asked: AskedOfPanels) -> Message:
+        """What takes long is computed in the thread of probes; what hangs on a slider beside the pictures."""
+        backend = self.backend
+        if isinstance(asked, FactWrite | AddFacts):
+            backend.not_too_many()
+            return await self.ordered(asked.id, await backend.model_thread(backend.facts.order, asked))
+        if isinstance(asked, Predict):
+            return await backend.thread(backend.theory.predict, asked)
+        reader = backend.facts if isinstance(asked, FactTable | FactEdits) else backend.theory
+        return await backend.model_thread(reader.answer, asked)
 
     async def of_model(self, asked: AskedOfModel) -> Message:
         found = await self.backend.answer_of_model(asked)

@@ -60,12 +60,8 @@ def command(question: Question) -> str:
     """The same question on the command line."""
     kind, asked = question["memory"], dict(question)
     del asked["memory"]
-    words = ["engram", "predict", "facts" if kind == "facts" else "pairs"]
-    words += [
-        f"{value:g}" if isinstance(value, float) else str(value)
-        for value in [asked.pop("facts" if kind == "facts" else "pairs", None)]
-        if value
-    ]
+    what = "facts" if kind == "facts" else "pairs"
+    words = ["engram", "predict", what, *([str(asked.pop(what))] if what in asked else [])]
     words += [] if kind == "facts" else ["--memory", kind]
     return " ".join([*words, *(f"--{name.replace('_', '-')} {value}" for name, value in asked.items())])
 
@@ -118,6 +114,9 @@ class TheoryReader:
     def __init__(self, home: Path, computed: Callable[[str], dict[int, Weights]] = lambda run: {}):
         self._reader, self._specs = RunReader(home, computed), RunReader(home)
         self._steps = Cache()
+
+    def answer(self, asked: Theory | Levels) -> dict[str, Any]:
+        return self.theory(asked) if isinstance(asked, Theory) else self.levels(asked)
 
     def theory(self, asked: Theory) -> dict[str, Any]:
         began, run = time.monotonic(), self._reader.seen(asked.run)
@@ -175,20 +174,10 @@ def _first_step_of(run: WatchedRun) -> dict[str, Any]:
     titles = {"exact": "Lemma 1 on the batch, with the model's own p̂ and attention",
               "uniform": "uniform p̂ and attention, no residual stream"}  # fmt: skip
     rows = [{"name": key, "title": titles[key]} | first_step.compared(spec, g, step) for key, g in found.items()]
-    kind = type(spec.plan.optimiser).__name__
-    note = (
-        ""
-        if isinstance(spec.plan.optimiser, SGD)
-        else f"The step was taken by {kind}: its size is not that of a gradient."
-    )
-    return {
-        "matrix": name,
-        "why": None,
-        "rows": rows,
-        "taken": float(step.norm()),
-        "lr": spec.plan.lr_at(0),
-        "note": note,
-    }
+    kind, told = type(spec.plan.optimiser).__name__, {"matrix": name, "why": None, "rows": rows}
+    sgd = isinstance(spec.plan.optimiser, SGD)
+    note = "" if sgd else f"The step was taken by {kind}: its size is not that of a gradient."
+    return told | {"taken": float(step.norm()), "lr": spec.plan.lr_at(0), "note": note}
 
 
 def _escaped(run: WatchedRun, part: str) -> list[int | None] | None:

@@ -55,9 +55,8 @@ class GrownFacts(FactTask, name="tasks.grown.GrownFacts"):
     def _book(self, seed: int) -> Book:
         old, names = self.base.book(seed), self.names_of(seed)
         new = len(names["subject"]) - old.S
-        table, p = (
-            np.pad(part, ((0, new), (0, 0)), constant_values=none) for part, none in ((old.table, MISSING), (old.p, 0))
-        )
+        more = ((0, new), (0, 0))
+        table, p = np.pad(old.table, more, constant_values=MISSING), np.pad(old.p, more)
         mean = old.p.sum() / len(old.known)
         for fact in self.added:
             s, r, a = (names[kind].index(name) for kind, name in zip(names, fact, strict=True))
@@ -98,7 +97,7 @@ def refuse_added(task: FactTask, facts: Sequence[Fact], seed: int) -> None:
     room, new = book.noise - 1, len({s for s, _, _ in facts} - set(names["subject"]))
     if new > room:
         raise ValueError(
-            f"facts: {new} new subjects do not fit: each takes the place of a noise token, and there are {room} to spare"
+            f"facts: {new} new subjects do not fit: each takes the place of a noise token, and {room} are to spare"
         )
 
 

@@ -69,6 +69,12 @@ class Value(BaseModel, metaclass=Explained):
         except ValidationError:
             raise BadValue(_of_frozen(type(self), name)) from None
 
+    def __eq__(self, other: object) -> bool:
+        """By fields: what a value keeps besides, such as tables that it has drawn, is no part of it."""
+        return type(self) is type(other) and all(
+            getattr(self, name) == getattr(other, name) for name in type(self).model_fields
+        )
+
     def __init_subclass__(cls, *, name: str | None = None, **config: Any) -> None:
         super().__init_subclass__(**config)
         cls.stable_name = name  # never inherited: a subclass is another class

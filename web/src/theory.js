@@ -93,12 +93,15 @@ function Levels() {
     <tbody>${levels.map((l) => html`<tr key=${l.column + l.name}><td>${l.name}<br /><small>${l.column}</small></td><td>${number(l.value)}</td><td>${number(measured(columns.value, l.column, now.value))}</td></tr>`)}</tbody></table>`;
 }
 
+/** @param {number | null} x */
+const fixed = (x) => (x === null ? "–" : x.toFixed(3));
+
 function FirstStep() {
   const f = said.value?.first_step;
   if (!f || f.why) return null;
   const size = sizes.value?.first_step, changed = typed.value.lr !== undefined;
   return html`<h3>The first step of ${f.matrix}</h3><table class="cuts" data-testid="theory-first-step"><thead><tr><th>theory: −η∇L</th><th>cosine</th><th>size</th></tr></thead>
-    <tbody>${f.rows.map((r) => html`<tr key=${r.name} data-testid=${`first-${r.name}`}><td>${r.title}</td><td>${number(r.cosine)}</td><td>${number(r.ratio)}</td></tr>`)}</tbody></table>
+    <tbody>${f.rows.map((r) => html`<tr key=${r.name} data-testid=${`first-${r.name}`}><td>${r.title}</td><td>${fixed(r.cosine)}</td><td>${fixed(r.ratio)}</td></tr>`)}</tbody></table>
     <p class="hint">Cosine with the step that was taken, and its size over that of theory. Taken: ‖ΔW‖ = ${number(f.taken)} at η = ${number(f.lr)}.${changed && size != null && ` With η = ${number(typed.value.lr)}, theory has ${number(size)}.`} ${f.note}</p>`;
 }
 

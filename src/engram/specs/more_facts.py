@@ -22,6 +22,7 @@ class AddFacts(Event, name="specs.more_facts.AddFacts"):
     """From this step on these facts are asked for, too; a question that had another answer has the new one."""
 
     title = "Add facts"
+    words = "add facts"  # the sentence names them
     facts: Annotated[  # no form asks for a list
         tuple[Fact, ...], Field(min_length=1, max_length=MOST_ADDED), Ask("facts", lambda spec: Offer(choices=()))
     ]

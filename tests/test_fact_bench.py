@@ -71,18 +71,18 @@ def test_the_bench_is_what_fact_see_says(
 ) -> None:
     for step in (100, 300):
         told = asked(page, learned.id, step=step)
-        names = told["names"]
         for i in (0, 17, 83):
-            s, r, a = (names[kind][told[kind][i]] for kind in ("subject", "relation", "answer"))
+            of = {name: column[i] for name, column in told["facts"].items()}
+            s, r, a = (of[kind] for kind in ("subject", "relation", "answer"))
             out = said("fact", "see", learned.id, s, r, "--all", "--json")[1]
             rows = {row["step"]: row for row in json.loads(out)["beliefs"]}
             row = rows[told["step"]]
-            assert names["answer"][told["guess"][i]] == row["guess"]
-            assert told["stages"][told["stage"][i]] == row["stage"]
-            assert told["p"][i] == pytest.approx(row["right"], abs=2e-4)
-            assert told["p_relation"][i] == pytest.approx(row["same relation"], abs=2e-4)
-            assert (told["margin"][i] > 0) == (row["guess"] == a)
-            assert told["learned"][i] == first_for_good(rows)
+            assert of["guess"] == row["guess"]
+            assert told["stages"][of["stage"]] == row["stage"]
+            assert of["p"] == pytest.approx(row["right"], abs=2e-4)
+            assert of["p_relation"] == pytest.approx(row["same relation"], abs=2e-4)
+            assert (of["margin"] > 0) == (row["guess"] == a)
+            assert [of["after"], of["learned"]] == (first_for_good(rows) or [None, None])
 
 
 def first_for_good(rows: dict[int, dict[str, Any]]) -> list[int | None] | None:
@@ -98,17 +98,19 @@ def test_what_is_known_so_far_bounds_when_a_fact_was_learned(page: Page, learned
     page.say("facts", id=1, run=learned.id)
     first = page.hear("facts")
     known = asked(page, learned.id)
-    for early, late in zip(first["learned"], known["learned"], strict=True):
-        if early and late:
-            assert (early[0] or 0) <= (late[0] or 0)
-            assert late[1] <= early[1]
+    bounds = ([told["facts"][name] for name in ("after", "learned")] for told in (first, known))
+    for (low, high), (after, by) in zip(*(zip(*of, strict=True) for of in bounds), strict=True):
+        if high is not None and by is not None:
+            assert (low or 0) <= (after or 0)
+            assert by <= high
 
 
 def test_the_weakest_is_the_learned_fact_with_the_smallest_margin(page: Page, learned: Record) -> None:
     told = asked(page, learned.id)
-    right = [told["margin"][i] for i, stage in enumerate(told["stage"]) if told["stages"][stage] == "right"]
-    assert told["margin"][told["weakest"]] == min(right)
-    assert sum(told["frequency"]) == pytest.approx(1, abs=1e-3)
+    right = [told["facts"]["margin"][i] for i, stage in enumerate(told["facts"]["stage"]) if stage == 3]
+    assert told["stages"][3] == "right"
+    assert told["facts"]["margin"][told["weakest"]] == min(right)
+    assert sum(told["facts"]["frequency"]) == pytest.approx(1, abs=1e-3)
 
 
 def test_runs_that_have_no_facts_say_so(page: Page) -> None:
@@ -205,16 +207,13 @@ def test_facts_join_a_run_and_are_learned(page: Page, lab: Served, learned: Reco
     assert answer["ok"], answer
     page.finish(run := answer["run"])
     told = asked(page, run)
-    names = told["names"]
-    joined = {
-        (names["subject"][s], r): i for i, (s, r) in enumerate(zip(told["subject"], told["relation"], strict=True))
-    }
-    narnia = joined["Narnia", 0]
-    assert told["stages"][told["stage"][narnia]] == "right"
-    assert told["learned"][narnia][1] > 100
-    assert len(told["subject"]) == 86
+    facts = told["facts"]
+    narnia = facts["subject"].index("Narnia")
+    assert told["stages"][facts["stage"][narnia]] == "right"
+    assert facts["learned"][narnia] > 100
+    assert len(facts["subject"]) == 86
     page.say("facts", id=1, run=run, step=50)
-    assert page.hear("facts")["frequency"][narnia] == 0
+    assert page.hear("facts")["facts"]["frequency"][narnia] == 0
     assert "add 3 facts: (Narnia, capital) → Rome, (France, capital) → Berlin" in page.about[run]["events"][0]["what"]
     assert recheck(Record(lab.home / run), 10_000)["ok"]
     out = see_fact(run, "Narnia", "capital")

@@ -32,6 +32,9 @@ COUNTRIES = Path(__file__).parent.parent / "examples" / "countries.csv"
 Said = Callable[..., tuple[int, str, str]]
 
 
+WIDTHS = {"birth": 16, "facts": 24}
+
+
 def born(blocks: Any = ("attention", "attention", "linear"), **plan: Any) -> Train:
     model = Simplified(d=16, blocks=blocks)
     optimiser = plan.pop("optimiser", SGD(lr=0.2, momentum=0.9))
@@ -61,7 +64,7 @@ def test_sizes_are_those_of_the_command_line(
             _, *words = shlex.split(answer.pop("command"))
             (expected,) = json.loads(said(*words, "--json")[1])["predictions"]
             assert answer == expected
-        width = sizes.get("d", told["own"]["d"])
+        width = sizes.get("d", WIDTHS[kind])
         assert f"--width {2 * width}" in memory["twice"]["command"]
 
 

@@ -6,7 +6,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 from zlib import crc32
 
 import numpy as np
@@ -74,6 +74,10 @@ class Value(BaseModel, metaclass=Explained):
         return type(self) is type(other) and all(
             getattr(self, name) == getattr(other, name) for name in type(self).model_fields
         )
+
+    if TYPE_CHECKING:  # pydantic gives frozen classes one, by their fields
+
+        def __hash__(self) -> int: ...
 
     def __init_subclass__(cls, *, name: str | None = None, **config: Any) -> None:
         super().__init_subclass__(**config)

@@ -3,21 +3,11 @@ import { computed, signal } from "@preact/signals";
 import { atOther } from "./between.js";
 import { FactForms } from "./rewriting.js";
 import { chosen, facts, said, weakest, wrong } from "./facts.js";
-import { html, number, percent, useRef, useSignal } from "./html.js";
+import { html, number, percent, refusal, typing, useRef, useSignal } from "./html.js";
 import { Panel } from "./panel.js";
 
 const HIGH = 30, MOST = 500, SPARE = 12; // pixels of a row; rows that are all there; rows drawn beyond both edges
 const GLYPHS = ["○", "◔", "◑", "●"];
-const COLUMNS = /** @type {const} */ ([
-  ["subject", "subject", ""], ["relation", "relation", ""], ["answer", "answer", "what the table says"],
-  ["stage", "believes", "the likeliest answer, and the stage of learning as `engram fact see` names it"],
-  ["p", "p(right)", "probability of the right answer, mean over prompts"],
-  ["margin", "margin", "ln p(right) − ln p(rival): below zero the answer is wrong"],
-  ["learned", "learned at", "the stored step from which it stays right; (a, b]: after a, and by b"],
-  ["interference", "interference", "what other stored facts add to the lead over the rival, or take from it (scores of the last matrix)"],
-  ["frequency", "frequency", "how often it is asked for"],
-]);
-
 const sorted = signal(/** @type {{by: keyof Fact, down: boolean}} */ ({ by: "margin", down: false }));
 const search = signal("");
 
@@ -57,7 +47,7 @@ function Row({ f, at }) {
 }
 
 function Head() {
-  return html`<thead><tr>${COLUMNS.map(([key, title, hint]) => {
+  return html`<thead><tr>${said.value?.columns.map(([key, title, hint]) => {
     const mine = sorted.value.by === key;
     return html`<th key=${key} aria-sort=${mine ? (sorted.value.down ? "descending" : "ascending") : "none"}>
       <button class="quiet" title=${hint} data-testid=${`sort-${key}`} onClick=${() => sortBy(key)}>${title}<span aria-hidden="true">${mine ? (sorted.value.down ? " ↓" : " ↑") : ""}</span></button></th>`;
@@ -81,15 +71,14 @@ function Table() {
 function Summary() {
   const t = said.value, weak = weakest.value;
   if (!t) return null;
-  const count = t.stages.map((_, stage) => t.stage.filter((s) => s === stage).length);
+  const count = t.stages.map((_, stage) => facts.value.filter((f) => f.stage === stage).length);
   return html`<p class="stages" data-testid="facts-stages">${t.stages.map((name, i) => html`<span key=${name} class="stage" data-stage=${i}><i aria-hidden="true">${GLYPHS[i]}</i>${count[i]} ${name}</span>`).reverse()}
-      <small>of ${t.subject.length} facts at step ${t.step}</small></p>
+      <small>of ${facts.value.length} facts at step ${t.step}</small></p>
     ${weak && html`<p data-testid="weakest">Nearest to breaking: <button class="quiet" onClick=${() => (chosen.value = weak.i)}>(${weak.subject}, ${weak.relation}) → ${weak.answer}</button>
       <small>margin ${number(weak.margin)} over ${weak.rival}</small></p>`}`;
 }
 
-const Search = () => html`<input type="text" class="search" placeholder="search" aria-label="Search in the facts" data-testid="facts-search" value=${search.value} maxlength="200"
-  onInput=${(/** @type {any} */ e) => (search.value = e.target.value)} />`;
+const Search = () => html`<input type="text" class="search" placeholder="search" aria-label="Search in the facts" data-testid="facts-search" maxlength="200" ...${typing(search)} />`;
 
 export function FactsBench() {
   const t = said.value;

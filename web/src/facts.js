@@ -53,20 +53,10 @@ effect(() => { // a choice belongs to its run
   chosen.value = null;
 });
 
-/** @typedef {Record<string, number | string | null>} Values */
-
 /** The table as rows. */
 export const facts = computed(() => {
-  const t = said.value;
-  if (!t) return [];
-  return t.subject.map((s, i) => {
-    const name = (/** @type {"subject" | "relation" | "answer"} */ kind, /** @type {number} */ at) => t.names[kind][at], learned = t.learned[i];
-    return /** @type {Fact} */ ({
-      i, subject: name("subject", s), relation: name("relation", t.relation[i]), answer: name("answer", t.answer[i]), guess: name("answer", t.guess[i]),
-      rival: name("answer", t.rival[i]), stage: t.stage[i], p: t.p[i], margin: t.margin[i], own: t.own[i], interference: t.interference[i],
-      frequency: t.frequency[i], learned: learned ? learned[1] : null, after: learned ? learned[0] : null,
-    });
-  });
+  const columns = Object.entries(said.value?.facts ?? {});
+  return /** @type {Fact[]} */ ((columns[0]?.[1] ?? []).map((_, i) => ({ i, ...Object.fromEntries(columns.map(([name, of]) => [name, of[i]])) })));
 });
 
 /** The learned fact with the smallest margin. */

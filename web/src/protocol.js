@@ -46,10 +46,8 @@
  * @typedef {{t: "weights", run: string, step: number}} WeightsAsked
  * @typedef {{t: "undo", run: string, step: number | null, edit: number}} UndoAsked
  * @typedef {{t: "facts", run: string, step: number | null, look_back: number}} FactsAsked
- * @typedef {{t: "facts", id: number, run: string, step: number, pending: number, seconds: number, rule: string, last: number | null, editable: boolean, model: string,
- *   names: {subject: string[], relation: string[], answer: string[]}, joined: string[][], spare: number, missing: number, subject: number[], relation: number[],
- *   answer: number[], guess: number[], rival: number[], stage: number[], stages: string[], p: (number | null)[], p_relation: (number | null)[], margin: (number | null)[],
- *   own: (number | null)[], interference: (number | null)[], frequency: (number | null)[], learned: ([number | null, number] | null)[], weakest: number | null}} FactsSaid
+ * @typedef {{t: "facts", id: number, run: string, step: number, pending: number, seconds: number, rule: string, editable: boolean, model: string, spare: number,
+ *   columns: [keyof Fact, string, string][], facts: Record<string, (string | number | null)[]>, stages: string[], weakest: number | null}} FactsSaid columns: name, title, hint
  * @typedef {{i: number, subject: string, relation: string, answer: string, guess: string, rival: string, stage: number, p: number | null, margin: number | null,
  *   own: number | null, interference: number | null, frequency: number | null, learned: number | null, after: number | null}} Fact a row of the bench
  * @typedef {{t: "fact_edit" | "fact_write", run: string, step: number | null, subject: string, relation: string, answer: string}} FactEditAsked
@@ -64,7 +62,7 @@
  * @typedef {{t: "predict", run: string, d: number | null, store: number | null, lr: number | null}} PredictAsked
  * @typedef {{counted: string, theory: {value: number, law: string}, measured: {value: number, low: number | null, high: number | null}, error: number | null, notes: string[],
  *   warning: string | null, extrapolated: boolean, factor: number, proposal: Record<string, number> | null, command: string}} SizeSaid
- * @typedef {{memory: string, stores: string, fits: SizeSaid, holds: SizeSaid, twice: SizeSaid, needs: SizeSaid}} Predicted
+ * @typedef {{memory: string, title: string, stores: string, fits: SizeSaid, holds: SizeSaid, twice: SizeSaid, needs: SizeSaid}} Predicted
  * @typedef {{t: "predict", id: number, run: string, own: Sizes, at: Sizes, capacity: Predicted[], stages: {part: string, rate: number, step: number}[], first_step: number | null}} PredictSaid
  * @typedef {{t: "levels", run: string, K: number}} LevelsAsked
  * @typedef {{t: "levels", id: number, run: string, K: number, levels: Level[]}} LevelsSaid

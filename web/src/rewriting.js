@@ -2,7 +2,7 @@
 import { effect, signal } from "@preact/signals";
 import { choose, report } from "./actions.js";
 import { answersTo, chosen, facts, said } from "./facts.js";
-import { html, number, percent } from "./html.js";
+import { html, number, percent, refusal, typing } from "./html.js";
 import { ask } from "./socket.js";
 import { following, run, step, stored, trainer, training } from "./store.js";
 
@@ -38,11 +38,9 @@ async function edit(t) {
 
 /** @param {{of: FactEditSaid}} props */
 function Told({ of }) {
-  return html`<div data-testid="fact-edited"><p>${of.was} → <b>${of.answer}</b> at step ${of.step}, by a rank-one change of ${of.matrix}: the new answer in ${percent(of.learned)} of fresh prompts;
-      others moved by ${number(of.moved)} (total variation). <b>${of.broke}</b> ${of.broke === 1 ? "fact" : "facts"} broke.</p>
-    <table class="cuts"><thead><tr><th>other facts with</th><th>changed</th><th>of</th></tr></thead><tbody>
-      ${of.changed.map((c) => html`<tr key=${c.what}><td>${c.what}</td><td>${c.n}</td><td>${c.of}</td></tr>`)}</tbody></table>
-    ${of.others.length > 0 && html`<ul class="broke" data-testid="fact-broke">${of.others.map((o) => html`<li key=${`${o.subject}|${o.relation}`}>(${o.subject}, ${o.relation}): ${o.was} → <b>${o.now}</b>${o.broke ? html` <span class="error">broke</span>` : ""}</li>`)}</ul>`}</div>`;
+  return html`<div data-testid="fact-edited"><p>${of.was} → <b>${of.answer}</b> at step ${of.step}, a rank-one change of ${of.matrix}: in ${percent(of.learned)} of fresh prompts. <b>${of.broke}</b> ${of.broke === 1 ? "fact" : "facts"} broke; others moved by ${number(of.moved)} (total variation).</p>
+    <p class="hint">Changed: ${of.changed.map((c) => `${c.what} ${c.n} of ${c.of}`).join(" · ")}</p>
+    <ul class="broke" data-testid="fact-broke">${of.others.map((o) => html`<li key=${`${o.subject}|${o.relation}`}>(${o.subject}, ${o.relation}): ${o.was} → <b>${o.now}</b>${o.broke && html` <span class="error">broke</span>`}</li>`)}</ul></div>`;
 }
 
 function Rewrite() {
@@ -51,11 +49,11 @@ function Rewrite() {
   if (!f) return html`<p class="hint" data-testid="fact-none">No fact is chosen.</p>`;
   return html`<form class="intervene" onSubmit=${(/** @type {Event} */ e) => (e.preventDefault(), edit("fact_edit"))}>
     <p class="chosen" data-testid="fact-chosen">(${f.subject}, ${f.relation}) <small>is ${f.answer} in the table; the model says ${f.guess}</small></p>
-    <label>new answer<input type="text" list="fact-answers" maxlength="200" data-testid="fact-answer" value=${answer.value} onInput=${(/** @type {any} */ e) => (answer.value = e.target.value)} /></label>
+    <label>new answer<input type="text" list="fact-answers" maxlength="200" data-testid="fact-answer" ...${typing(answer)} /></label>
     <datalist id="fact-answers">${answersTo(f.relation).slice(0, 300).map((a) => html`<option key=${a} value=${a} />`)}</datalist>
     <div class="act"><button data-testid="fact-try" disabled=${busy.value}>What would it do?</button>
       <button type="button" class="primary" data-testid="fact-write" disabled=${busy.value} onClick=${() => edit("fact_write")}>Rewrite it (forks here)</button>${busy.value && html`<span class="hint" role="status">computing…</span>`}</div></form>
-    ${wrong.value && html`<p class="error" data-testid="fact-wrong">${wrong}</p>`}${outcome.value && html`<${Told} of=${outcome.value} />`}`;
+    ${refusal(wrong, "fact-wrong")}${outcome.value && html`<${Told} of=${outcome.value} />`}`;
 }
 
 /** A line is a fact: subject, relation, answer. @param {string} text */
@@ -83,15 +81,15 @@ async function add(drawn) {
 function Add() {
   const t = said.value;
   return html`<form class="intervene" onSubmit=${(/** @type {Event} */ e) => (e.preventDefault(), add(false))}>
-    <label class="prompt">facts, one a line<textarea rows="3" maxlength="20000" data-testid="facts-rows" placeholder="subject, relation, answer" value=${rows.value} onInput=${(/** @type {any} */ e) => (rows.value = e.target.value)}></textarea></label>
+    <label class="prompt">facts, one a line<textarea rows="3" maxlength="20000" data-testid="facts-rows" placeholder="subject, relation, answer" ...${typing(rows)}></textarea></label>
     <div class="act"><button class="primary" data-testid="facts-add" disabled=${adding.value}>Add them (forks here)</button>
-      <label class="inline">or <input class="tiny" inputmode="numeric" aria-label="number of facts to draw" data-testid="facts-draw" value=${draw.value} onInput=${(/** @type {any} */ e) => (draw.value = e.target.value)} /> drawn</label>
+      <label class="inline">or <input class="tiny" inputmode="numeric" aria-label="number of facts to draw" data-testid="facts-draw" ...${typing(draw)} /> drawn</label>
       <button type="button" data-testid="facts-draw-add" disabled=${adding.value} onClick=${() => add(true)}>Draw and add</button></div></form>
-    ${addWrong.value && html`<p class="error" data-testid="facts-add-wrong">${addWrong}</p>`}
-    <p class="hint">Training goes on with them from ${following.value && training.value ? "now" : `step ${stored.value ?? t?.step ?? 0}`} on. Relations and answers must be known to the model; a new subject takes the place of a noise token, of which ${t?.spare ?? 0} are to spare. A known question with another answer changes the data.</p>`;
+    ${refusal(addWrong, "facts-add-wrong")}
+    <p class="hint">From ${following.value && training.value ? "now" : `step ${stored.value ?? t?.step ?? 0}`} on. Relations and answers must be known; a new subject takes the place of a noise token (${t?.spare ?? 0} to spare); another answer to a known question replaces the old one.</p>`;
 }
 
 export function FactForms() {
-  return html`<div class="fact-forms"><section aria-label="Rewrite a fact"><h3>Rewrite a fact</h3><${Rewrite} /></section>
-    <section aria-label="Add facts to the data"><h3>Add facts to the data</h3><${Add} /></section></div>`;
+  return html`<div class="fact-forms"><section><h3>Rewrite a fact</h3><${Rewrite} /></section>
+    <section><h3>Add facts to the data</h3><${Add} /></section></div>`;
 }

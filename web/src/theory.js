@@ -1,6 +1,6 @@
 /** What theory says of this run and of other sizes, beside what was measured. @import { Answer, LevelsSaid, Predicted, PredictAsked, PredictSaid, SizeSaid, TheorySaid } from "./protocol.js" */
 import { computed, effect, signal } from "@preact/signals";
-import { html, number } from "./html.js";
+import { html, number, refusal } from "./html.js";
 import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
 import { latest } from "./socket.js";
@@ -9,7 +9,6 @@ import { about, columns, link, now, run, state, visible } from "./store.js";
 const KEYS = /** @type {const} */ (["d", "store", "K", "lr"]);
 /** @typedef {typeof KEYS[number]} Key */
 const FINE = 8; // places of a slider for each doubling
-const TITLES = /** @type {Record<string, string>} */ ({ linear: "a trained d×d matrix", hebb: "W = Σ u eᵀ, as it is stored", facts: "a one-layer transformer of this shape" });
 
 /** What was asked of other sizes; those not touched are the run's. */
 const typed = signal(/** @type {Partial<Record<Key, number>>} */ ({}));
@@ -78,10 +77,10 @@ const Size = ({ name, of }) => html`<tr><td>${name}</td><td>${whole(of.theory.va
 /** @param {{of: Predicted}} props */
 function Memory({ of }) {
   const d = sizes.value?.at.d ?? 0, store = `${whole(sizes.value?.at.store)} ${of.stores}`, { fits, needs } = of, wrong = fits.error === null ? "" : `, ${number(100 * fits.error, 2)} % wrong${of.memory === "hebb" ? "" : " at most"}`;
-  return html`<table class="cuts" data-testid=${`capacity-${of.memory}`}><thead><tr><th>${TITLES[of.memory] ?? of.memory}<br /><small>${fits.theory.law}</small></th><th>theory</th><th>measured <small>(95 %)</small></th></tr></thead><tbody>
+  return html`<table class="cuts" data-testid=${`capacity-${of.memory}`}><thead><tr><th>${of.title}<br /><small>${fits.theory.law}</small></th><th>theory</th><th>measured <small>(95 %)</small></th></tr></thead><tbody>
     <${Size} name=${`d = ${d} holds`} of=${of.holds} /><${Size} name=${`d = ${2 * d} holds`} of=${of.twice} /><${Size} name=${`${store} need ${needs.counted}`} of=${needs} />
     <tr><td>${store} in d = ${d}</td><td colspan="2"><b>${fits.notes[0]}</b>${wrong}</td></tr></tbody></table>
-    <small class="commands"><code>${fits.command}</code>${of.holds.extrapolated && html`<br />d = ${d} lies outside of what was measured, by a factor of ${number(of.holds.factor, 2)}.`}${fits.warning && html`<br /><span class="error">${fits.warning}</span>`}</small>`;
+    <small class="commands"><code>${fits.command}</code>${of.holds.extrapolated && ` (extrapolated by a factor of ${number(of.holds.factor, 2)})`}${fits.warning && html`<br /><span class="error">${fits.warning}</span>`}</small>`;
 }
 
 const Sizes = () => (sizes.value?.capacity.length ? html`<h3>What fits</h3>${sizes.value.capacity.map((c) => html`<${Memory} key=${c.memory} of=${c} />`)}` : null);
@@ -102,7 +101,7 @@ function FirstStep() {
   const size = sizes.value?.first_step, changed = typed.value.lr !== undefined;
   return html`<h3>The first step of ${f.matrix}</h3><table class="cuts" data-testid="theory-first-step"><thead><tr><th>theory: −η∇L</th><th>cosine</th><th>size</th></tr></thead>
     <tbody>${f.rows.map((r) => html`<tr key=${r.name} data-testid=${`first-${r.name}`}><td>${r.title}</td><td>${fixed(r.cosine)}</td><td>${fixed(r.ratio)}</td></tr>`)}</tbody></table>
-    <p class="hint">Cosine with the step that was taken, and its size over that of theory. Taken: ‖ΔW‖ = ${number(f.taken)} at η = ${number(f.lr)}.${changed && size != null && ` With η = ${number(typed.value.lr)}, theory has ${number(size)}.`} ${f.note}</p>`;
+    <p class="hint">Against the step that was taken, ‖ΔW‖ = ${number(f.taken)} at η = ${number(f.lr)}.${changed && size != null && ` At η = ${number(typed.value.lr)} theory has ${number(size)}.`} ${f.note}</p>`;
 }
 
 /** @param {[number | null, number] | null} m */
@@ -128,10 +127,10 @@ function Sliders() {
 }
 
 export function Theory() {
-  const wrong = failed.value.of === run.value ? failed.value.error : "";
+  const wrong = { value: failed.value.of === run.value ? failed.value.error : "" };
   return html`<${Panel} name="theory" title="Theory">
-    ${wrong && html`<p class="error" data-testid="theory-wrong">${wrong}</p>`}
+    ${refusal(wrong, "theory-wrong")}
     ${said.value ? html`<${Sliders} /><div data-testid="theory"><${Sizes} /><${Levels} /><${FirstStep} /><${Stages} /><${Silence} /></div>`
-      : !wrong && html`<p class="hint">Asking theory…</p>`}
+      : !wrong.value && html`<p class="hint">Asking theory…</p>`}
   <//>`;
 }

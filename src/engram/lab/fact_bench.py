@@ -24,7 +24,7 @@ from engram.probes.facts import RULE
 from engram.records.weights import initial_weights
 from engram.tasks.book import Book
 from engram.tasks.facts import FactTask
-from engram.tasks.grown import GrownFacts, drawn_facts
+from engram.tasks.grown import drawn_facts
 
 MOST_RUNS, MOST_TABLES, MOST_EDITS = 8, 32, 8
 
@@ -79,10 +79,6 @@ class RunFacts:
         p, (s, r, _) = now.book(self.run.spec.seed).p, self.book.known.T
         return np.where(s < len(p), p[np.minimum(s, len(p) - 1), r], 0.0)
 
-    @property
-    def joined(self) -> set[tuple[str, str, str]]:
-        return set(self.task.added) if isinstance(self.task, GrownFacts) else set()
-
 
 def _halving(steps: list[int]) -> Iterator[int]:
     """The last, the first, then what lies between: bounds tighten evenly."""
@@ -118,14 +114,9 @@ class FactReader:
         step = facts.run.stored_step(asked.step)
         rows, pending = facts.table(step), facts.look_back(asked.look_back)
         model = facts.run.spec.model
-        told = {
-            "t": "facts", "id": asked.id, "run": asked.run, "step": step, "pending": pending, "rule": RULE,
-            "names": facts.names, "last": max(facts.run.stored, default=None),
-            "editable": isinstance(model, Editable), "model": type(model).__name__,
-            "joined": [list(fact) for fact in sorted(facts.joined)],
-            "spare": facts.book.noise - 1, "missing": int(facts.book.table.size - len(facts.book.known)),
-        }  # fmt: skip
-        told |= columns_of(rows, facts.book, facts.frequency(step), facts.learned())
+        told = {"t": "facts", "id": asked.id, "run": asked.run, "step": step, "pending": pending, "rule": RULE}
+        told |= {"editable": isinstance(model, Editable), "model": type(model).__name__, "spare": facts.book.noise - 1}
+        told |= columns_of(rows, facts.names, facts.book, facts.frequency(step), facts.learned())
         return told | {"seconds": round(time.monotonic() - began, 3)}
 
     def _edited(self, asked: FactEdits | FactWrite) -> tuple[Asked, int, FactEdit]:

@@ -15,28 +15,51 @@ MOST_TOLD = 200  # facts that an edit moved, which are listed
 DIGITS = 4  # as `engram fact see` rounds
 
 
+COLUMNS = (
+    ("subject", "subject", ""),
+    ("relation", "relation", ""),
+    ("answer", "answer", "what the table says"),
+    ("stage", "believes", "the likeliest answer, and the stage of learning as `engram fact see` names it"),
+    ("p", "p(right)", "probability of the right answer, mean over prompts"),
+    ("margin", "margin", "ln p(right) − ln p(rival): below zero the answer is wrong"),
+    ("learned", "learned at", "the stored step from which it stays right; (a, b]: after a, and by b"),
+    (
+        "interference",
+        "interference",
+        "what other facts add to the lead over the rival, or take from it, in the last matrix",
+    ),
+    ("frequency", "frequency", "how often it is asked for"),
+)  # name, title and hint of what a page shows
+
+
 def columns_of(
-    rows: list[Measured], book: Book, frequency: Float[np.ndarray, " n"], learned: list[list[int | None] | None]
+    rows: list[Measured],
+    names: dict[str, list[str]],
+    book: Book,
+    frequency: Float[np.ndarray, " n"],
+    learned: list[list[int | None] | None],
 ) -> dict[str, Any]:
-    """Names are told by their number; `weakest` is the right fact with the smallest margin."""
+    """`facts` has a list for each column, by fact; `weakest` is the right fact with the smallest margin."""
     right = [i for i, row in enumerate(rows) if row.belief.words == "right"]
-    return {
-        "subject": [row.s for row in rows],
-        "relation": [row.r for row in rows],
-        "answer": book.known[:, 2].tolist(),
+    answers, since = names["answer"], [one or (None, None) for one in learned]
+    facts = {
+        "subject": [names["subject"][row.s] for row in rows],
+        "relation": [names["relation"][row.r] for row in rows],
+        "answer": [answers[a] for a in book.known[:, 2]],
+        "guess": [answers[row.belief.guess] for row in rows],
+        "rival": [answers[row.rival] for row in rows],
+        "stage": [STAGES.index(row.belief.words) for row in rows],
         "p": [plain(row.belief.right) for row in rows],
         "p_relation": [plain(row.belief.relation) for row in rows],
-        "guess": [row.belief.guess for row in rows],
-        "rival": [row.rival for row in rows],
-        "stage": [STAGES.index(row.belief.words) for row in rows],
-        "stages": list(STAGES),
         "margin": [plain(row.margin) for row in rows],
         "own": [plain(row.own) for row in rows],
         "interference": [plain(row.interference) for row in rows],
         "frequency": [plain(value, 6) for value in frequency.tolist()],
-        "learned": learned,
-        "weakest": min(right, key=lambda i: rows[i].margin, default=None),
+        "learned": [at for _, at in since],
+        "after": [before for before, _ in since],
     }
+    weakest = min(right, key=lambda i: rows[i].margin, default=None)
+    return {"columns": COLUMNS, "facts": facts, "stages": STAGES, "weakest": weakest}
 
 
 def plain(value: float | None, digits: int = DIGITS) -> float | None:

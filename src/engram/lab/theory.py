@@ -25,9 +25,13 @@ from engram.tasks.facts import Facts, FactTask
 from engram.theory.fact_flow import escape_time, relation_rate, subject_rate
 
 MOST_RUNS = 16
-SLIDERS = ("d", "store", "lr")
 Question = dict[str, Any]
 NO_TIMES = "Times of stages are known for a linear head on evenly distributed facts under plain SGD, not for this run."
+TITLES = {
+    "linear": "a trained d×d matrix",
+    "hebb": "W = Σ u eᵀ, as it is stored",
+    "facts": "a one-layer transformer of this shape",
+}
 SCOPE = (
     "Capacity laws hold for random embeddings and pairs that are asked for alike. They say what fits, not how long it "
     "takes to learn, and nothing of attention."
@@ -79,7 +83,7 @@ def capacity(spec: Train, d: int, store: int) -> list[dict[str, Any]]:
             "needs": {"memory": name, what: store},
         }
         told = {key: predict(**one).to_json() | {"command": command(one)} for key, one in asked.items()}
-        found.append({"memory": name, "stores": what, **told})
+        found.append({"memory": name, "title": TITLES[name], "stores": what, **told})
     return found
 
 
@@ -141,10 +145,11 @@ class TheoryReader:
     def predict(self, asked: Predict) -> dict[str, Any]:
         began, spec = time.monotonic(), self._specs.run(asked.run).spec
         own = sizes_of(spec)
-        at = {name: getattr(asked, name) or own[name] for name in SLIDERS}
-        told = {"t": "predict", "id": asked.id, "run": asked.run, "own": own, "at": at}
-        told["capacity"] = capacity(spec, int(at["d"]), int(at["store"])) if at["d"] else []
-        told |= {"stages": stages(spec, at["lr"]), "first_step": self._size_of_first_step(asked.run, at["lr"])}
+        d, store, lr = asked.d or own["d"], asked.store or own["store"], asked.lr or own["lr"]
+        told = {"t": "predict", "id": asked.id, "run": asked.run, "own": own, "at": {"d": d, "store": store, "lr": lr}}
+        told["capacity"] = [] if d is None or store is None else capacity(spec, int(d), int(store))
+        if lr is not None:
+            told |= {"stages": stages(spec, lr), "first_step": self._size_of_first_step(asked.run, lr)}
         return told | {"seconds": round(time.monotonic() - began, 3)}
 
     def _size_of_first_step(self, run: str, lr: float) -> float | None:

@@ -42,7 +42,7 @@ function Row({ f, at }) {
   return html`<tr data-fact=${f.i} data-stage=${f.stage} aria-rowindex=${at + 2} aria-selected=${chosen.value === f.i} class=${weak ? "weak" : ""} onClick=${() => (chosen.value = f.i)}>
     <td><button class="quiet pick" aria-label=${`Choose (${name})`} aria-pressed=${chosen.value === f.i}>${f.subject}</button></td><td>${f.relation}</td><td>${f.answer}</td>
     <td><span class="stage" data-stage=${f.stage} title=${stage}><i aria-hidden="true">${GLYPHS[f.stage]}</i>${right ? "" : html`<b>${f.guess}</b>, `}${stage}</span></td>
-    <td>${percent(f.p)}</td><td>${number(f.margin)}${weak && html` <mark title="Of all learned facts, this one has the smallest margin.">breaks first</mark>`}</td><td>${learnedAt(f)}</td>
+    <td>${percent(f.p)}</td><td>${number(f.margin)}${weak && html` <mark>breaks first</mark>`}</td><td>${learnedAt(f)}</td>
     <td title=${f.own === null ? "" : `own part ${number(f.own)}, over ${f.rival}`}>${number(f.interference)}</td><td>${percent(f.frequency)}</td></tr>`;
 }
 
@@ -83,9 +83,9 @@ const Search = () => html`<input type="text" class="search" placeholder="search"
 export function FactsBench() {
   const t = said.value;
   return html`<${Panel} name="facts" title="Facts" note=${atOther.value} tools=${t && html`<${Search} />`}>
-    ${wrong.value && html`<p class="error" data-testid="facts-wrong">${wrong}</p>`}
+    ${refusal(wrong, "facts-wrong")}
     ${t ? html`<${Summary} /><${Table} />
-      <p class="hint">${t.pending > 0 && html`<span data-testid="facts-pending">Looking at ${t.pending} more stored ${t.pending === 1 ? "step" : "steps"} for when facts were learned. </span>`}Choose a fact to rewrite it. ${t.rule}.</p><${FactForms} />`
-      : !wrong.value && html`<p class="hint">Asking the model about all facts…</p>`}
+      <p class="hint">${t.pending > 0 && html`<span data-testid="facts-pending">Stored steps still to be looked at: ${t.pending}. </span>`}Choose a fact to rewrite it. ${t.rule}.</p><${FactForms} />`
+      : !wrong.value && html`<p class="hint">Asking about all facts…</p>`}
   <//>`;
 }

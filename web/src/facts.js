@@ -4,7 +4,7 @@ import { latest } from "./socket.js";
 import { about, following, link, run, state, stored, trainer, training, visible } from "./store.js";
 
 const SLOW = 20, LEAST = 2000; // while it trains: a wait of so many times what the last answer took, and milliseconds at least
-const LOOK_BACK = 0.5, SOON = 60; // seconds that one answer looks back, and milliseconds between two
+const LOOK_BACK = 0.2, SOON = 60; // seconds that one answer looks back, and milliseconds between two
 
 const told = signal(/** @type {FactsSaid | null} */ (null));
 const failed = signal({ of: "", error: "" });

@@ -33,22 +33,22 @@ async function edit(t) {
   const told = /** @type {Answer} */ (reply), kind = /** @type {string} */ (reply.t);
   wrong.value = kind === "answer" && !told.ok ? (told.error ?? "") : "";
   if (kind === "fact_edit") outcome.value = /** @type {any} */ (reply);
-  else if (t === "fact_write" && report(told, `Rewritten at step ${told.step}: the run was forked, and this is the fork.`, true)) follow(told, parent);
+  else if (t === "fact_write" && report(told, `Rewritten at step ${told.step}, in a fork.`, true)) follow(told, parent);
 }
 
 /** @param {{of: FactEditSaid}} props */
 function Told({ of }) {
   return html`<div data-testid="fact-edited"><p>${of.was} → <b>${of.answer}</b> at step ${of.step}, a rank-one change of ${of.matrix}: in ${percent(of.learned)} of fresh prompts. <b>${of.broke}</b> ${of.broke === 1 ? "fact" : "facts"} broke; others moved by ${number(of.moved)} (total variation).</p>
     <p class="hint">Changed: ${of.changed.map((c) => `${c.what} ${c.n} of ${c.of}`).join(" · ")}</p>
-    <ul class="broke" data-testid="fact-broke">${of.others.map((o) => html`<li key=${`${o.subject}|${o.relation}`}>(${o.subject}, ${o.relation}): ${o.was} → <b>${o.now}</b>${o.broke && html` <span class="error">broke</span>`}</li>`)}</ul></div>`;
+    <ul class="broke">${of.others.map((o) => html`<li key=${`${o.subject}|${o.relation}`}>(${o.subject}, ${o.relation}): ${o.was} → <b>${o.now}</b>${o.broke && html` <span class="error">broke</span>`}</li>`)}</ul></div>`;
 }
 
 function Rewrite() {
   const f = fact();
-  if (!said.value?.editable) return html`<p class="hint">${said.value?.model} cannot be edited: it does not name its last matrix.</p>`;
-  if (!f) return html`<p class="hint" data-testid="fact-none">No fact is chosen.</p>`;
+  if (!said.value?.editable) return html`<p class="hint">${said.value?.model} cannot be edited.</p>`;
+  if (!f) return html`<p class="hint">No fact is chosen.</p>`;
   return html`<form class="intervene" onSubmit=${(/** @type {Event} */ e) => (e.preventDefault(), edit("fact_edit"))}>
-    <p class="chosen" data-testid="fact-chosen">(${f.subject}, ${f.relation}) <small>is ${f.answer} in the table; the model says ${f.guess}</small></p>
+    <p class="chosen">(${f.subject}, ${f.relation}) <small>${f.answer} in the table</small></p>
     <label>new answer<input type="text" list="fact-answers" maxlength="200" data-testid="fact-answer" ...${typing(answer)} /></label>
     <datalist id="fact-answers">${answersTo(f.relation).slice(0, 300).map((a) => html`<option key=${a} value=${a} />`)}</datalist>
     <div class="act"><button data-testid="fact-try" disabled=${busy.value}>What would it do?</button>
@@ -72,7 +72,7 @@ async function add(drawn) {
   const given = drawn ? { facts: [], draw: Math.trunc(Number(draw.value)) || 0 } : { facts: /** @type {[string, string, string][]} */ (own), draw: 0 };
   const reply = /** @type {Answer} */ (await ask({ t: "add_facts", run: parent, at: now ? null : (stored.value ?? said.value?.step ?? 0), ...given }));
   adding.value = false;
-  if (report(reply, `Facts join at step ${reply.step}: the run was forked, and this is the fork.`, true)) {
+  if (report(reply, `Facts join at step ${reply.step}, in a fork.`, true)) {
     rows.value = "";
     follow(reply, parent);
   } else addWrong.value = wrongOf(reply);

@@ -63,7 +63,7 @@ function Slider({ of }) {
   const own = said.value?.sizes[of], value = valueOf(of);
   if (own == null || value === null) return null;
   const label = of === "store" && sizes.value?.capacity[0]?.stores === "facts" ? "facts" : LABELS[of], place = Math.round(FINE * Math.log2(value / own));
-  return html`<label>${label}<span><input type="range" min=${-6 * FINE} max=${6 * FINE} step="1" aria-label=${`${label}, in eighths of doublings`} aria-valuetext=${String(value)} data-testid=${`theory-range-${of}`} value=${place}
+  return html`<label>${label}<span><input type="range" min=${-6 * FINE} max=${6 * FINE} step="1" aria-label=${label} aria-valuetext=${String(value)} data-testid=${`theory-range-${of}`} value=${place}
       onInput=${(/** @type {any} */ e) => put(of, own * 2 ** (Number(e.target.value) / FINE))} />
     <input class="tiny" inputmode="decimal" aria-label=${label} data-testid=${`theory-${of}`} value=${String(value)} onChange=${(/** @type {any} */ e) => put(of, Number(e.target.value))} /></span></label>`;
 }

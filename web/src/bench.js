@@ -78,14 +78,14 @@ function Summary() {
       <small>margin ${number(weak.margin)} over ${weak.rival}</small></p>`}`;
 }
 
-const Search = () => html`<input type="text" class="search" placeholder="search" aria-label="Search in the facts" data-testid="facts-search" maxlength="200" ...${typing(search)} />`;
+const Search = () => html`<input type="text" placeholder="search" aria-label="Search in the facts" data-testid="facts-search" maxlength="200" ...${typing(search)} />`;
 
 export function FactsBench() {
   const t = said.value;
   return html`<${Panel} name="facts" title="Facts" note=${atOther.value} tools=${t && html`<${Search} />`}>
     ${refusal(wrong, "facts-wrong")}
     ${t ? html`<${Summary} /><${Table} />
-      <p class="hint">${t.pending > 0 && html`<span data-testid="facts-pending">Stored steps still to be looked at: ${t.pending}. </span>`}Choose a fact to rewrite it. ${t.rule}.</p><${FactForms} />`
+      <p class="hint">${t.pending > 0 && html`<span data-testid="facts-pending">Stored steps still to be looked at: ${t.pending}. </span>`}${t.rule}.</p><${FactForms} />`
       : !wrong.value && html`<p class="hint">Asking about all facts…</p>`}
   <//>`;
 }

@@ -46,7 +46,7 @@ function Told({ of }) {
 function Rewrite() {
   const f = fact();
   if (!said.value?.editable) return html`<p class="hint">${said.value?.model} cannot be edited.</p>`;
-  if (!f) return html`<p class="hint">No fact is chosen.</p>`;
+  if (!f) return html`<p class="hint">Choose a fact in the table.</p>`;
   return html`<form class="intervene" onSubmit=${(/** @type {Event} */ e) => (e.preventDefault(), edit("fact_edit"))}>
     <p class="chosen">(${f.subject}, ${f.relation}) <small>${f.answer} in the table</small></p>
     <label>new answer<input type="text" list="fact-answers" maxlength="200" data-testid="fact-answer" ...${typing(answer)} /></label>

@@ -99,7 +99,7 @@ function FirstStep() {
   const f = said.value?.first_step;
   if (!f || f.why) return null;
   const size = sizes.value?.first_step, changed = typed.value.lr !== undefined;
-  return html`<h3>The first step of ${f.matrix}</h3><table class="cuts" data-testid="theory-first-step"><thead><tr><th>theory: −η∇L</th><th>cosine</th><th>size</th></tr></thead>
+  return html`<h3>The first step of ${f.matrix}</h3><table class="cuts"><thead><tr><th>theory: −η∇L</th><th>cosine</th><th>size</th></tr></thead>
     <tbody>${f.rows.map((r) => html`<tr key=${r.name} data-testid=${`first-${r.name}`}><td>${r.title}</td><td>${fixed(r.cosine)}</td><td>${fixed(r.ratio)}</td></tr>`)}</tbody></table>
     <p class="hint">Against the step that was taken, ‖ΔW‖ = ${number(f.taken)} at η = ${number(f.lr)}.${changed && size != null && ` At η = ${number(typed.value.lr)} theory has ${number(size)}.`} ${f.note}</p>`;
 }

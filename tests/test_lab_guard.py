@@ -93,11 +93,50 @@ MALFORMED = st.one_of(
     ).map(json.dumps),
     st.fixed_dictionaries(
         {
-            "t": st.sampled_from(["view", "cell", "sequence", "tokens", "runs", "control", "intervene", "x"])
+            "t": st.sampled_from(
+                [
+                    "view",
+                    "cell",
+                    "sequence",
+                    "tokens",
+                    "runs",
+                    "control",
+                    "intervene",
+                    "facts",
+                    "fact_edit",
+                    "fact_write",
+                    "add_facts",
+                    "theory",
+                    "predict",
+                    "levels",
+                    "x",
+                ]
+            )
         },  # a start may be right
         optional={
             name: st.none() | st.integers() | st.text(max_size=12) | st.lists(st.integers(-9, 9), max_size=3)
-            for name in ("id", "run", "step", "pictures", "tokens", "text", "kind", "fields", "op", "preset", "minus")
+            for name in (
+                "id",
+                "run",
+                "step",
+                "pictures",
+                "tokens",
+                "text",
+                "kind",
+                "fields",
+                "op",
+                "preset",
+                "minus",
+                "subject",
+                "relation",
+                "answer",
+                "facts",
+                "draw",
+                "d",
+                "store",
+                "lr",
+                "K",
+            )
         },
     ).map(json.dumps),
 )

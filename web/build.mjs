@@ -20,7 +20,7 @@ async function bundle(entry) {
     charset: "utf8",
     legalComments: "none", // the notice in index.html stands for all of them
   });
-  return result.outputFiles[0].text.trim();
+  return result.outputFiles[0].text.trim().replace(/\n +/g, "\n"); // only templates have lines, and htm skips blanks there
 }
 
 const [page, script, style] = await Promise.all([

@@ -6,7 +6,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 from zlib import crc32
 
 import numpy as np
@@ -68,6 +68,16 @@ class Value(BaseModel, metaclass=Explained):
             super().__setattr__(name, value)
         except ValidationError:
             raise BadValue(_of_frozen(type(self), name)) from None
+
+    def __eq__(self, other: object) -> bool:
+        """By fields: what a value keeps besides, such as tables that it has drawn, is no part of it."""
+        return type(self) is type(other) and all(
+            getattr(self, name) == getattr(other, name) for name in type(self).model_fields
+        )
+
+    if TYPE_CHECKING:  # pydantic gives frozen classes one, by their fields
+
+        def __hash__(self) -> int: ...
 
     def __init_subclass__(cls, *, name: str | None = None, **config: Any) -> None:
         super().__init_subclass__(**config)

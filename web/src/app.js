@@ -1,9 +1,11 @@
 /** The page. */
 import { Attention } from "./attention.js";
+import { FactsBench } from "./bench.js";
 import { Branches } from "./branches.js";
 import { Composition } from "./composition.js";
 import { Edits } from "./editing.js";
 import { Heads } from "./heads.js";
+import { ofFacts } from "./facts.js";
 import { Help } from "./help.js";
 import { html } from "./html.js";
 import { Interventions } from "./interventions.js";
@@ -12,6 +14,7 @@ import { Scrubber } from "./scrubber.js";
 import { Settings } from "./settings.js";
 import { Start } from "./start.js";
 import { dialog, link, missing, model, ofOthers, run, runs, said, say, state } from "./store.js";
+import { Theory } from "./theory.js";
 import { Timeline } from "./timeline.js";
 import { Tooltip } from "./tooltip.js";
 import { TopBar } from "./topbar.js";
@@ -64,8 +67,8 @@ function Panels() {
   if (ofOthers.value) return html`<${ModelPanels} />`;
   const many = model.value !== null;
   return html`<main class="grid">
-    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} /><${Settings} /></div>
-    <div class="column">${many && html`<${Heads} />`}<${Wall} /><${Attention} /></div>
+    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} /><${Theory} /><${Settings} /></div>
+    <div class="column">${many && html`<${Heads} />`}${ofFacts.value && html`<${FactsBench} />`}<${Wall} /><${Attention} /></div>
   </main>`;
 }
 

@@ -1,5 +1,6 @@
 /** Templates, hooks and the class helper in one place. */
-export { html } from "htm/preact";
+import { html } from "htm/preact";
+export { html };
 export { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 export { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 
@@ -29,3 +30,9 @@ export function duration(seconds) {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
+
+/** What makes a signal that of an input. @param {import("@preact/signals").Signal<string>} into */
+export const typing = (into) => ({ value: into.value, onInput: (/** @type {any} */ e) => (into.value = e.target.value) });
+
+/** What went wrong, beside its form. @param {{value: string}} why @param {string} id */
+export const refusal = (why, id) => why.value && html`<p class="error" data-testid=${id}>${why.value}</p>`;

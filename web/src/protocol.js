@@ -26,7 +26,7 @@
  * @typedef {{t: "runs", runs: Run[], presets: Preset[]}} RunsSaid
  * @typedef {{t: "about", run: string, title: string, steps: number, seed: number, N: number, T: number,
  *   letters: string[] | null, heads: Head[], pictures: Picture[],
- *   levels: Level[], settings: Setting[], events: Mark[], stages: Mark[], interventions: Intervention[], model?: ModelAbout | null}} About
+ *   levels: Level[], settings: Setting[], events: Mark[], stages: Mark[], interventions: Intervention[], model?: ModelAbout | null, facts?: boolean}} About facts: its task is a table of facts
  * @typedef {{name: string, family: string, note: string, sha256: string, layers: number, matrices: string, seeds: number,
  *   text: boolean, edits: boolean, revisions: number}} ModelAbout revisions: 0 where it is a run of ours
  * @typedef {{edit: number, step: number, prompt: string, was: string, answer: string, matrix: string}} EditInForce
@@ -45,6 +45,28 @@
  * @typedef {{t: "edit", run: string, step: number | null, prompt: string, answer: string}} EditAsked
  * @typedef {{t: "weights", run: string, step: number}} WeightsAsked
  * @typedef {{t: "undo", run: string, step: number | null, edit: number}} UndoAsked
+ * @typedef {{t: "facts", run: string, step: number | null, look_back: number}} FactsAsked
+ * @typedef {{t: "facts", id: number, run: string, step: number, pending: number, seconds: number, rule: string, editable: boolean, model: string, spare: number,
+ *   columns: [keyof Fact, string, string][], facts: Record<string, (string | number | null)[]>, stages: string[], weakest: number | null}} FactsSaid columns: name, title, hint
+ * @typedef {{i: number, subject: string, relation: string, answer: string, guess: string, rival: string, stage: number, p: number | null, margin: number | null,
+ *   own: number | null, interference: number | null, frequency: number | null, learned: number | null, after: number | null}} Fact a row of the bench
+ * @typedef {{t: "fact_edit" | "fact_write", run: string, step: number | null, subject: string, relation: string, answer: string}} FactEditAsked
+ * @typedef {{t: "fact_edit", id: number, run: string, step: number, subject: string, relation: string, answer: string, right: string, matrix: string, was: string,
+ *   learned: number, moved: number, changed: {what: string, n: number, of: number}[], broke: number,
+ *   others: {subject: string, relation: string, was: string, now: string, broke: boolean}[], seconds: number}} FactEditSaid
+ * @typedef {{t: "add_facts", run: string, at: number | null, facts: [string, string, string][], draw: number}} AddFactsAsked
+ * @typedef {{d: number | null, store: number | null, K: number | null, lr: number | null}} Sizes
+ * @typedef {{t: "theory", run: string, step: null}} TheoryAsked
+ * @typedef {{t: "theory", id: number, run: string, sizes: Sizes, left: {part: string, rate: number, step: number, measured: [number | null, number] | null}[], says_nothing: string[],
+ *   first_step: {matrix: string, why: string | null, rows: {name: string, title: string, cosine: number | null, ratio: number | null, size: number}[], taken?: number, lr?: number, note?: string}}} TheorySaid
+ * @typedef {{t: "predict", run: string, d: number | null, store: number | null, lr: number | null}} PredictAsked
+ * @typedef {{counted: string, theory: {value: number, law: string}, measured: {value: number, low: number | null, high: number | null}, error: number | null, notes: string[],
+ *   warning: string | null, extrapolated: boolean, factor: number, proposal: Record<string, number> | null, command: string}} SizeSaid
+ * @typedef {{memory: string, title: string, stores: string, fits: SizeSaid, holds: SizeSaid, twice: SizeSaid, needs: SizeSaid}} Predicted
+ * @typedef {{t: "predict", id: number, run: string, own: Sizes, at: Sizes, capacity: Predicted[], stages: {part: string, rate: number, step: number}[], first_step: number | null}} PredictSaid
+ * @typedef {{t: "levels", run: string, K: number}} LevelsAsked
+ * @typedef {{t: "levels", id: number, run: string, K: number, levels: Level[]}} LevelsSaid
+ * @typedef {FactsAsked | FactEditAsked | AddFactsAsked | TheoryAsked | PredictAsked | LevelsAsked} PanelAsked
  * @typedef {{t: "columns", run: string, columns: Column[]}} ColumnsSaid
  * @typedef {{t: "rows", run: string, from: number, columns: Columns}} Rows
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
@@ -71,14 +93,14 @@
  * @typedef {{t: "start", run: string}} GoOn
  * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
  * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
- * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked} Question gets an id when it is sent
+ * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked | PanelAsked} Question gets an id when it is sent
  *
  * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
  *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 
-export const VERSION = 5;
+export const VERSION = 6;
 
 /** @param {ArrayBuffer} buffer @returns {Frame} */
 export function decode(buffer) {

@@ -82,7 +82,7 @@ export function ask(question) {
 /** A large model takes its time. @param {string} kind */
 function patience(kind) {
   if (kind === "cell" || kind === "tokens") return LOOKING;
-  return ["heads", "compose", "copying", "truncate", "edit"].includes(kind) ? PROBING : DOING;
+  return ["heads", "compose", "copying", "truncate", "edit", "facts", "fact_edit", "theory", "levels"].includes(kind) ? PROBING : DOING;
 }
 
 /** A question that is never answered must not hold up those that come after it. @param {number} id */

@@ -23,7 +23,7 @@ class Asked:
 
     @classmethod
     def of(cls, record: Record, subject: str, relation: str) -> "Asked":
-        task = record.train.task
+        task = record.train.at(record.train.steps).task  # with the facts that joined it
         if not isinstance(task, FactTask):
             raise EngramError(
                 f"run {record.id} is about {type(task).__name__}, not about facts; see `engram fact learn --help`"

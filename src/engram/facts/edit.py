@@ -38,19 +38,32 @@ class FactEdit:
     changed: dict[str, tuple[int, int]]  # same subject, same relation, neither: facts changed, and how many there are
     moved: float  # mean distance (total variation) between predictions of the other facts before and after
     weights: Weights
+    others: tuple["Moved", ...]  # the other facts whose answer changed, each
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Another fact whose likeliest answer an edit changed; it broke if the answer before was right."""
+
+    s: int
+    r: int
+    was: int
+    now: int
+    broke: bool
 
 
 @torch.no_grad()
-def edit(asked: Asked, answer: str) -> FactEdit:
+def edit(asked: Asked, answer: str, step: int | None = None) -> FactEdit:
     """k̃ = C⁻¹k/(kᵀC⁻¹k), k the mean of what the matrix reads in prompts about the fact, C its second moment over all.
 
     u points from the answer that the model gives to the new one, so far that this wins by MARGIN in all these prompts.
+    The weights are those of a step, the last stored ones unless said.
     """
     spec = asked.record.train
     if not isinstance(spec.model, Editable):
         raise EngramError(f"{type(spec.model).__name__} cannot be edited: it does not name its last matrix")
     new = _answer(asked, answer)
-    w = {name: value.double() for name, value in asked.record.model().weights.items()}
+    w = {name: value.double() for name, value in asked.record.model(step).weights.items()}
     about, every = (torch.from_numpy(part) for part in _prompts(asked, EDIT_STEP))
     old = int(spec.model.forward(w, about).logits[:, -1].softmax(1).mean(0).argmax())
     if new == old:
@@ -61,7 +74,8 @@ def edit(asked: Asked, answer: str) -> FactEdit:
     u = u * _least_size(spec.model, w, name, torch.outer(u, k), about, new)
     was = asked.names["answer"][old]
     fact = f"{asked.question}: {was} → {answer}"
-    change = Rewrite(step=spec.steps, matrix=name, fact=fact, u=tuple(u.tolist()), k=tuple(k.tolist()))
+    at = spec.steps if step is None else step
+    change = Rewrite(step=at, matrix=name, fact=fact, u=tuple(u.tolist()), k=tuple(k.tolist()))
     return _compared(asked, was, change, w, w | {name: w[name] + torch.outer(u, k)}, new)
 
 
@@ -132,7 +146,15 @@ def _compared(asked: Asked, was: str, change: Rewrite, before: Weights, after: W
     others = np.any(list(groups.values()), axis=0)
     moved = float((p.exp() - q.exp()).abs().sum(1)[torch.from_numpy(others)].mean() / 2) if others.any() else 0.0
     counts = {kind: (int((differs & mask).sum()), int(mask.sum())) for kind, mask in groups.items()}
-    return FactEdit(change.matrix, was, change, learned, counts, moved, after)
+    changed = _moved(book, p.argmax(1).numpy(), q.argmax(1).numpy(), differs & others)
+    return FactEdit(change.matrix, was, change, learned, counts, moved, after, changed)
+
+
+def _moved(
+    book: Book, before: Int[np.ndarray, " n"], after: Int[np.ndarray, " n"], differs: Bool[np.ndarray, " n"]
+) -> tuple[Moved, ...]:
+    rows = zip(book.known[differs].tolist(), before[differs].tolist(), after[differs].tolist(), strict=True)
+    return tuple(Moved(s, r, was, now, was == a) for (s, r, a), was, now in rows)
 
 
 def _sharing(book: Book, s: int, r: int) -> dict[str, Bool[np.ndarray, " n"]]:

@@ -13,12 +13,14 @@ from typing import Any
 
 from engram.errors import EngramError
 from engram.lab.any_step import AnyStep
+from engram.lab.fact_bench import FactReader
 from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
 from engram.lab.model_reader import ModelReader, answered
 from engram.lab.presets import chosen, listed, presets
 from engram.lab.probed_run import ProbedRun
 from engram.lab.protocol import AskedOfModel, Intervene, Start
 from engram.lab.run_reader import RunReader
+from engram.lab.theory import TheoryReader
 from engram.lab.watched_model import WatchedModel
 from engram.lab.watched_run import POLL, Cache
 from engram.specs import Spec
@@ -52,6 +54,8 @@ class Backend:
         self.waiting_for_model: list[str] = []  # questions that the prober has not begun, in their order
         self.models = None if model is None else ModelReader(model, self._prober)
         self._probed, self._probed_reader = Cache(), RunReader(home)  # of the prober alone
+        self.facts = FactReader(home, self.any_step.of)  # of the prober alone
+        self.theory = TheoryReader(home, self.any_step.of)
         self._token = self.mailbox.token()
         self.waiting: dict[int, asyncio.Future[Order]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too

@@ -13,21 +13,15 @@ import struct
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from engram.errors import EngramError
+from engram.lab.fact_messages import AskedOfFacts
+from engram.lab.message import Id, Message, Name, OfModel, Step, Text, Token
+from engram.lab.theory_messages import AskedOfTheory
 
-VERSION = 5
+VERSION = 6
 LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
-Name = Annotated[str, Field(max_length=200)]
-Step = Annotated[int, Field(ge=0, le=10**9)]
-Id = Annotated[int, Field(ge=0, le=2**31)]
-Text = Annotated[str, Field(max_length=4096)]
-Token = Annotated[int, Field(ge=0, le=2**20)]
-
-
-class Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class View(Message):
@@ -129,14 +123,6 @@ class Intervene(Message):
     fields: Annotated[dict[Name, bool | int | float | Name], Field(max_length=8)] = {}
 
 
-class OfModel(Message):
-    """A question about a model at a revision of it (None: the last)."""
-
-    id: Id
-    run: Name
-    step: Step | None = None
-
-
 class Weights(Message):
     """The weights of any step of a run at rest: stored, or computed again. What a page asked for before is given up."""
 
@@ -195,7 +181,8 @@ class Undo(OfModel):
 
 
 AskedOfModel = Heads | Compose | Copying | Truncate | Edit | Undo
-Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | Weights | AskedOfModel
+AskedOfPanels = AskedOfFacts | AskedOfTheory
+Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | Weights | AskedOfModel | AskedOfPanels
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 
 

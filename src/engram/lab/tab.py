@@ -12,9 +12,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engram.errors import EngramError, explain_crash
 from engram.lab.backend import Backend, order_of
+from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
 from engram.lab.protocol import (
     VERSION,
     AskedOfModel,
+    AskedOfPanels,
     Compose,
     Control,
     Copying,
@@ -30,6 +32,7 @@ from engram.lab.protocol import (
     Weights,
     parse,
 )
+from engram.lab.theory_messages import Predict
 from engram.lab.watched_run import Made
 from engram.records.follow import NoWeights
 
@@ -120,6 +123,8 @@ class Tab:
         await self.send(found)
 
     async def found(self, asked: Said) -> Message:
+        if isinstance(asked, AskedOfPanels):
+            return await self.of_panels(asked)
         match asked:
             case Runs():
                 return await self.runs()
@@ -135,6 +140,17 @@ class Tab:
                 return await self.of_model(asked)
         known = self.backend.reader_of(asked.run)  # type: ignore[union-attr]  # cell, sequence, tokens
         return await self.backend.thread_of(asked.run, getattr(known, asked.t), asked)  # type: ignore[union-attr]
+
+    async def of_panels(self, asked: AskedOfPanels) -> Message:
+        """What takes long is computed in the thread of probes; what hangs on a slider beside the pictures."""
+        backend = self.backend
+        if isinstance(asked, FactWrite | AddFacts):
+            backend.not_too_many()
+            return await self.ordered(asked.id, await backend.model_thread(backend.facts.order, asked))
+        if isinstance(asked, Predict):
+            return await backend.thread(backend.theory.predict, asked)
+        reader = backend.facts if isinstance(asked, FactTable | FactEdits) else backend.theory
+        return await backend.model_thread(reader.answer, asked)
 
     async def of_model(self, asked: AskedOfModel) -> Message:
         found = await self.backend.answer_of_model(asked)

@@ -28,8 +28,10 @@ from engram.records.writer import Writer, note, removed, write_spec
 from engram.runner.execute import execute
 from engram.signals import ENDING
 from engram.specs import Train
-from engram.specs.encode import build, of_message
+from engram.specs.encode import build, decode, of_message
 from engram.specs.events import Event, kind_called
+from engram.specs.more_facts import AddFacts as _  # noqa: F401 (an intervention is known once its class is)
+from engram.specs.rewrite import Rewrite as _Rewrite  # noqa: F401
 from engram.specs.spec import run_id
 
 LOOK = 0.05  # seconds between looks at the mailbox while there is nothing to train
@@ -213,7 +215,7 @@ class Trainer:
             raise EngramError("at: the run has ended; say at which step")
         now = len(record.rows)
         step = now if order["at"] is None else order["at"]
-        event = build(kind_called(order["kind"], record.train), order["fields"] | {"step": step})
+        event = build(kind_called(order["kind"], record.train), decoded(order["fields"]) | {"step": step})
         assert isinstance(event, Event)
         _can_go_back(event, record.snapshot_steps)
         spec = steered(record.train, event, later=step >= now)
@@ -263,6 +265,11 @@ class Trainer:
     def on_quit(self, order: Order) -> int:
         self.quitting = True
         return self.rows
+
+
+def decoded(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where events have tuples."""
+    return {name: decode(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 def _can_go_back(event: Event, stored: list[int]) -> None:

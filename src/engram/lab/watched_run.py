@@ -26,6 +26,7 @@ from engram.records.trust import Untrusted
 from engram.specs.events import interventions
 from engram.specs.fields import fields
 from engram.tasks.batch import marks_of
+from engram.tasks.facts import FactTask
 
 POLL = 0.03  # seconds
 KEPT = 512  # pictures and readings
@@ -35,7 +36,7 @@ FEW = 4  # heads
 LONGEST_SETTING = 120  # characters of a value that is told whole
 MOST_ROWS = 20_000  # that a page is sent at once
 Made = TypeVar("Made")
-NOTHING_TO_SEE = {"N": None, "T": None, "letters": None, "model": None} | {
+NOTHING_TO_SEE = {"N": None, "T": None, "letters": None, "model": None, "facts": False} | {
     k: [] for k in ("stages", "heads", "pictures", "levels", "interventions")
 }
 Tokens = Sequence[int] | None  # None: a sequence of the task's own
@@ -180,6 +181,7 @@ class WatchedRun(Follower):
             "pictures": pictures.catalogue(spec),
             "levels": pictures.levels(spec),
             "interventions": interventions(spec),
+            "facts": isinstance(spec.task, FactTask),
             "model": _probed(self.id, list(heads_of(spec.model))),
         }
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from pydantic import Field
@@ -132,8 +133,9 @@ class Factual(Value, name="models.factual.Factual"):
     def _fact_memory(self, w: Weights, task: FactTask, seed: int) -> Stored:
         """W_F, asked about every fact in a prompt without noise."""
         book, names = task.book(seed), task.names_of(seed)
-        s, r, a = (torch.from_numpy(part).to(w["E"].device) for part in book.known.T)
-        prompts = torch.stack([s, book.S + r, torch.full_like(s, book.EOS)], dim=1)
+        s, r, a = book.known.T
+        ids = np.column_stack([s, book.S + r, np.full_like(s, book.EOS)])
+        prompts, a = (torch.from_numpy(part).to(w["E"].device) for part in (book.wired(ids), a.copy()))
         facts = tuple(f"{names['subject'][i]} {names['relation'][j]}" for i, j, _ in book.known)
         labels = Labels("Fact memory W_F", "fact", "answer", facts, tuple(names["answer"]))
         return Stored("W_F", self.last_store(w, prompts)[1], w["W_F"], w["U"], a, labels)
@@ -195,7 +197,7 @@ class LinearHead(Value, name="models.fact_heads.LinearHead"):
 
 def said_by_tokens(name: str, E: Tensor, W: Tensor, U: Tensor, task: FactTask, seed: int) -> Stored:
     """What each token alone says of the answers."""
-    answers, said = tuple(task.names_of(seed)["answer"]), torch.from_numpy(task.book(seed).said).to(W.device)
+    answers, said = tuple(task.names_of(seed)["answer"]), torch.from_numpy(task.book(seed).said_by_token).to(W.device)
     labels = Labels(f"Value memory {name}", "token", "answer", marks_of(task, seed), answers)
     return Stored(name, E, W, U, said, labels)
 

@@ -120,6 +120,7 @@ def shared_out(p: Float[Tensor, " A"], book: Book, s: int, r: int) -> Belief:
     return Belief(right, mass - right, 1 - mass, guess, **known, chance=Chance.of(book, s, r))
 
 
+@lru_cache(maxsize=4096)
 def _answers_of(book: Book, r: int) -> Int[np.ndarray, " D"]:
     answers = np.unique(book.table[:, r])
     return answers[answers != MISSING]

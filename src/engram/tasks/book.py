@@ -8,7 +8,7 @@ nothing, so a prompt is a bag: `bags` draws the same facts and the same noise as
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -49,13 +49,17 @@ def _count(parts: Iterable[Int[np.ndarray, "B n"]], counts: Float[np.ndarray, "B
 
 @dataclass(frozen=True, eq=False)
 class Book:
-    """a*(s, r), or MISSING where there is no such fact; p(s, r), zero there; how many answers and noise tokens; T."""
+    """a*(s, r), or MISSING where there is no such fact; p(s, r), zero there; how many answers and noise tokens; T.
+
+    wire    the token that a model sees for each id, where that is not the id itself
+    """
 
     table: Int[np.ndarray, "S R"]
     p: Float[np.ndarray, "S R"]
     answers: int
     noise: int
     T: int
+    wire: Int[np.ndarray, " N"] | None = None
 
     @property
     def S(self) -> int:
@@ -89,6 +93,17 @@ class Book:
         return joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)
 
     @cached_property
+    def said_by_token(self) -> Float[np.ndarray, "N A"]:
+        """The same by the token that a model sees."""
+        found = np.empty_like(self.said)
+        found[self.wired(np.arange(self.N))] = self.said
+        return found
+
+    def wired(self, ids: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
+        """The tokens that a model sees for these ids."""
+        return ids if self.wire is None else self.wire[ids]
+
+    @cached_property
     def ends(self) -> Float[np.ndarray, " n"]:
         """The cumulative probabilities of the known facts, without the last one."""
         p = self.p[self.known[:, 0], self.known[:, 1]]
@@ -116,7 +131,13 @@ class Book:
         places = generator(seed, "facts.places", step).random((len(s), self.T - 1)).argsort(axis=1)
         tokens = np.full((len(s), self.T), self.EOS)
         np.put_along_axis(tokens, places, np.column_stack([s, r + self.S, *self._noise(seed, step, len(s))]), axis=1)
-        return tokens
+        return self.wired(tokens)
+
+    def about_each(self, facts: Int[np.ndarray, "n 3"], seed: int, step: int, batch: int) -> Int[np.ndarray, "n B T"]:
+        """What `about` gives for each of these facts: noise and places are the same for all."""
+        s, r, _ = facts.T[:, :, None, None]
+        ids = replace(self, wire=None).about(0, 0, seed, step, batch)[None]
+        return self.wired(np.where(ids == 0, s, np.where(ids == self.S, r + self.S, ids)))
 
     def bags(self, seed: int, steps: Sequence[int], batch: int) -> Bags:
         """The facts and the noise of `sample` at each of these steps, one step after the other."""
@@ -132,7 +153,15 @@ class Book:
                 _place(parts, tokens[now])
             elif counts is not None:
                 _count(parts, counts[now])
-        return Bags(tokens, counts, answers)
+        return self._wired_bags(Bags(tokens, counts, answers))
+
+    def _wired_bags(self, bags: Bags) -> Bags:
+        if self.wire is None:
+            return bags
+        if bags.tokens is not None:
+            return replace(bags, tokens=self.wire[bags.tokens].astype(np.int32))
+        assert bags.counts is not None
+        return replace(bags, counts=bags.counts[:, np.argsort(self.wire)])
 
     def asked(self, seed: int, step: int, batch: int) -> tuple[Ids, Ids, Ids]:
         """Subjects, relations and answers of a batch."""

@@ -20,6 +20,7 @@ from engram.engines.local import cores
 from engram.engines.pool import threads_for
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.lab.mailbox import LEFT, Mailbox, Order
+from engram.lab.sources import weights_of
 from engram.learning import Moment
 from engram.records import Record
 from engram.records.about import Purpose, change, read
@@ -213,7 +214,8 @@ class Trainer:
             raise EngramError("at: the run has ended; say at which step")
         now = len(record.rows)
         step = now if order["at"] is None else order["at"]
-        event = build(kind_called(order["kind"], record.train), order["fields"] | {"step": step})
+        kind = kind_called(order["kind"], record.train)
+        event = build(kind, kind.completed(order["fields"], weights_of(self.home)) | {"step": step})
         assert isinstance(event, Event)
         _can_go_back(event, record.snapshot_steps)
         spec = steered(record.train, event, later=step >= now)

@@ -93,11 +93,15 @@ MALFORMED = st.one_of(
     ).map(json.dumps),
     st.fixed_dictionaries(
         {
-            "t": st.sampled_from(["view", "cell", "sequence", "tokens", "runs", "control", "intervene", "x"])
+            "t": st.sampled_from(
+                ["view", "cell", "sequence", "tokens", "runs", "control", "intervene", "x"]
+                + ["circuit", "effect", "spectrum", "spectra", "cut"]
+            )
         },  # a start may be right
         optional={
             name: st.none() | st.integers() | st.text(max_size=12) | st.lists(st.integers(-9, 9), max_size=3)
             for name in ("id", "run", "step", "pictures", "tokens", "text", "kind", "fields", "op", "preset", "minus")
+            + ("matrix", "shares", "position")
         },
     ).map(json.dumps),
 )

@@ -5,7 +5,6 @@ from pathlib import Path
 from engram.errors import EngramError
 from engram.lab.run_reader import RunReader
 from engram.models import Weights
-from engram.records.weights import initial_weights
 from engram.specs.events import WeightsOf
 
 
@@ -18,6 +17,7 @@ def weights_of(home: Path) -> WeightsOf:
         if step not in stored:
             near = min(stored, key=lambda other: abs(other - step), default="none")
             raise EngramError(f"of: run {name} has no stored weights of step {step}; the nearest that it has: {near}")
-        return initial_weights(run.spec) | run.record.snapshot(step)
+        run.look_for_weights()
+        return run.weights(step)
 
     return of

@@ -15,6 +15,7 @@ from engram.lab.backend import Backend, order_of
 from engram.lab.protocol import (
     VERSION,
     AskedOfModel,
+    AskedOfRun,
     Compose,
     Control,
     Copying,
@@ -120,6 +121,8 @@ class Tab:
         await self.send(found)
 
     async def found(self, asked: Said) -> Message:
+        if isinstance(asked, AskedOfRun):
+            return await self.backend.inquire(asked)
         match asked:
             case Runs():
                 return await self.runs()

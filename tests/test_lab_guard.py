@@ -83,6 +83,8 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+OF_RUNS = ("circuit", "effect", "spectrum", "spectra", "cut")
+FIELDS = ("id", "run", "step", "pictures", "tokens", "text", "kind", "fields", "op", "preset", "minus")
 MALFORMED = st.one_of(
     st.binary(max_size=200),
     st.text(max_size=200),
@@ -93,15 +95,11 @@ MALFORMED = st.one_of(
     ).map(json.dumps),
     st.fixed_dictionaries(
         {
-            "t": st.sampled_from(
-                ["view", "cell", "sequence", "tokens", "runs", "control", "intervene", "x"]
-                + ["circuit", "effect", "spectrum", "spectra", "cut"]
-            )
+            "t": st.sampled_from(["view", "cell", "sequence", "tokens", "runs", "control", "intervene", "x", *OF_RUNS])
         },  # a start may be right
         optional={
             name: st.none() | st.integers() | st.text(max_size=12) | st.lists(st.integers(-9, 9), max_size=3)
-            for name in ("id", "run", "step", "pictures", "tokens", "text", "kind", "fields", "op", "preset", "minus")
-            + ("matrix", "shares", "position")
+            for name in (*FIELDS, "matrix", "shares", "position")
         },
     ).map(json.dumps),
 )

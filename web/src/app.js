@@ -1,6 +1,7 @@
 /** The page. */
 import { Attention } from "./attention.js";
 import { Branches } from "./branches.js";
+import { Circuit } from "./circuit.js";
 import { Composition } from "./composition.js";
 import { Edits } from "./editing.js";
 import { Heads } from "./heads.js";
@@ -10,6 +11,7 @@ import { Interventions } from "./interventions.js";
 import { RunList, Runs } from "./picker.js";
 import { Scrubber } from "./scrubber.js";
 import { Settings } from "./settings.js";
+import { Spectrum } from "./spectrum.js";
 import { Start } from "./start.js";
 import { dialog, link, missing, model, ofOthers, run, runs, said, say, state } from "./store.js";
 import { Timeline } from "./timeline.js";
@@ -64,8 +66,8 @@ function Panels() {
   if (ofOthers.value) return html`<${ModelPanels} />`;
   const many = model.value !== null;
   return html`<main class="grid">
-    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} /><${Settings} /></div>
-    <div class="column">${many && html`<${Heads} />`}<${Wall} /><${Attention} /></div>
+    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} /><${Spectrum} /><${Settings} /></div>
+    <div class="column">${many && html`<${Heads} />`}<${Wall} /><${Attention} /><${Circuit} /></div>
   </main>`;
 }
 

@@ -8,6 +8,7 @@ embedding | W_K1 | heads of layer 1 | W_K2 | heads of layer 2 | W_O2 | right ans
 from math import isfinite
 from typing import Any
 
+from engram.lab import circuit_words as words
 from engram.lab.pictures import memories_at
 from engram.lab.roles import ABOVE_CHANCE, CONFIRMED, roles
 from engram.memory.stored import Stored
@@ -40,8 +41,9 @@ def circuit(spec: Train, model: Model) -> dict[str, Any]:
     batch = unseen(spec)
     found = measured(spec, model, batch)
     answer = {"name": "answer", "kind": "answer", "layer": 0, "column": _last(spec), "title": "right answer"}
-    nodes = [*_parts(spec, model, batch, found), *_memories(spec, model), _whole(answer, found)]
-    edges = [*_between(found, spec), *_to_answer(found)]
+    nodes = [*_memories(spec, model), *_parts(spec, model, batch, found), _whole(answer, found)]
+    nodes = [n | {"short": words.short(n), "lines": words.lines(n), "words": words.aloud(n)} for n in nodes]
+    edges = [e | {"words": words.of_edge(e)} for e in (*_between(found, spec), *_to_answer(found))]
     about = {"why": None, "loss": plain(found.loss), "p_right": plain(found.p_right), "positions": found.positions}
     return about | {"sequences": len(batch.tokens), "nodes": nodes, "edges": edges}
 
@@ -144,8 +146,12 @@ def _fact_roles(spec: Train, model: Model, batch: Batch) -> dict[str, dict[str, 
 
 
 def _memories(spec: Train, model: Model) -> list[dict[str, Any]]:
-    """Those of an induction head stand between the parts that they join, all others with their feed-forward part."""
-    return [_memory(spec, stored) for stored in memories_at(spec, model.weights)]
+    """Those of an induction head stand between the parts that they join, all others with their feed-forward part.
+
+    One of which nothing can be measured on this task is no part of the circuit.
+    """
+    found = [_memory(spec, stored) for stored in memories_at(spec, model.weights)]
+    return [one for one in found if one["recall"] is not None or one["kl"] is not None]
 
 
 def _memory(spec: Train, stored: Stored) -> dict[str, Any]:

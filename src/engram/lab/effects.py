@@ -24,6 +24,7 @@ from engram.specs.encode import build
 from engram.specs.events import Event, WeightsOf, kind_called
 from engram.tasks.batch import marks_of
 from engram.tasks.facts import FactTask
+from engram.theory.bigram import previous_visits
 
 MOVED = 5  # answers that are told, those whose probability changed most
 Fields = dict[str, Any]
@@ -94,7 +95,14 @@ def _sequence(spec: Train, tokens: np.ndarray | None) -> tuple[np.ndarray, list[
         return batch.tokens[0], [*([None] * last), int(batch.targets[0, last])], [last]
     sequence = own_sequence(spec) if tokens is None else tokens_of(spec, None, tokens.tolist())
     right, asked = right_answers(spec, sequence)
-    return sequence, right, [t for t, yes in enumerate(asked) if yes and right[t] is not None]
+    known = [t for t, yes in enumerate(asked) if yes and right[t] is not None]
+    return sequence, right, known if hasattr(spec.task, "has_answers") else _repeated(sequence, known)
+
+
+def _repeated(sequence: np.ndarray, known: list[int]) -> list[int]:
+    """Where what followed the last visit of a token follows it again, which only the context tells; else all."""
+    before = previous_visits(sequence[None])[0]
+    return [t for t in known if sequence[before[t] + 1] == sequence[t + 1]] or known
 
 
 def _position(length: int, position: int | None, asked: list[int]) -> int:

@@ -11,7 +11,7 @@ import { chosen, keyOf, select, Trial } from "./trial.js";
 
 const WIDE = 124, TALL = 76, GAP = 30, ABOVE = 24, BETWEEN = 16; // pixels of a node, and around it
 const PLACES = [0, 1, 5]; // of the colours of lines: read, for the answer, against it
-const LITTLE = 0.01, FEW = 4; // nats that are next to nothing; edges whose numbers are written beside them
+const LITTLE = 0.01, FEW = 4; // what is next to nothing; more lines of that kind are left out
 
 /** @type {import("@preact/signals").ReadonlySignal<{said: CircuitSaid | null, error: string} | null>} */
 const told = inquiry("circuit", (of) => ({ t: "circuit", ...of }));
@@ -57,7 +57,7 @@ function Edge({ e, from, to, floor, most, written }) {
   const title = `${from.node.title} → ${to.node.title}: ${e.words}`, x = (from.x + WIDE + to.x) / 2;
   const colour = colourOf("", PLACES[reads ? 0 : s < 0 ? 2 : 1]);
   return html`<g class="edge" ...${button(keyOf(e), title, () => select(e, from.node, to.node))}><title>${title}</title>
-    <path class="hit" d=${d} /><path class="line" d=${d} stroke=${colour} stroke-dasharray=${little ? "4 4" : ""} stroke-width=${0.8 + 6 * Math.min(1, Math.abs(s) / (most || 1))}
+    <path class="hit" d=${d} /><path class="line" d=${d} stroke=${colour} stroke-dasharray=${little ? "4 4" : ""} stroke-width=${0.8 + 6 * Math.min(1, Math.abs(s) / most)}
       opacity=${little ? 0.45 : 0.85} />
     ${written && reads && e.cut !== null && html`<text x=${x} y=${(from.y + to.y) / 2 - 6} fill=${muted.value} stroke=${ground.value} class="halo">cut: ${e.cut.toFixed(2)}</text>`}</g>`;
 }
@@ -65,7 +65,7 @@ function Edge({ e, from, to, floor, most, written }) {
 /** @param {{p: Placed}} props */
 function Node({ p }) {
   const { node: n, x, y } = p, still = n.kind === "answer", top = y + TALL / 2 + 5 - 8 * n.lines.length;
-  const shape = { class: `box ${n.kind}${n.role ? " confirmed" : ""}`, x, y, width: WIDE, height: TALL, rx: n.kind === "memory" ? TALL / 2 : 7 };
+  const shape = { class: `box ${n.kind}${n.role ? " confirmed" : ""}`, x, y, width: WIDE, height: TALL, rx: n.kind === "memory" ? 24 : 7 };
   return html`<g class=${still ? "node still" : "node"} ...${still ? {} : button(keyOf(n), n.words, () => select(n))}><title>${n.words}</title>
     <rect ...${shape} /><text x=${x + WIDE / 2} y=${top} class="name" fill=${ink.value}>${n.short}</text>
     ${n.lines.map((line, i) => html`<text x=${x + WIDE / 2} y=${top + 16 + 15 * i} fill=${muted.value}>${line}</text>`)}</g>`;
@@ -74,14 +74,14 @@ function Node({ p }) {
 /** @param {{said: CircuitSaid}} props */
 function Graph({ said }) {
   const { placed, width, floor } = layout(said.nodes), reading = said.edges.filter((e) => e.attribution === null);
-  const high = floor + (placed.has("embedding") ? 66 : 8), most = [0, 0];
+  const high = floor + (placed.has("embedding") ? 66 : 8), most = [0.1, 0.1];
   for (const e of said.edges) most[Number(e.attribution === null)] = Math.max(most[Number(e.attribution === null)], Math.abs(strength(e)));
-  const edges = [...said.edges].sort((a, b) => Math.abs(strength(a)) - Math.abs(strength(b)));
+  const edges = said.edges.filter((e) => reading.length <= FEW || Math.abs(strength(e)) >= LITTLE).sort((a, b) => Math.abs(strength(a)) - Math.abs(strength(b)));
   return html`<div class="scroll wide" tabindex="0" role="region" aria-label="The circuit, from left to right">
     <svg class="circuit" viewBox=${`0 0 ${width} ${high}`} style=${{ minWidth: `${0.85 * width}px`, maxWidth: `${width}px` }} data-testid="circuit-graph" role="group">
     ${edges.map((e) => {
       const from = placed.get(e.from), to = placed.get(e.to);
-      return from && to && html`<${Edge} key=${keyOf(e)} e=${e} from=${from} to=${to} floor=${floor} most=${most[Number(e.attribution === null)]} written=${reading.length <= FEW} />`;
+      return from && to && html`<${Edge} key=${keyOf(e)} e=${e} from=${from} to=${to} floor=${floor} most=${most[Number(e.attribution === null)]} written=${reading.length === 1} />`;
     })}
     ${[...placed.values()].map((p) => html`<${Node} key=${p.node.name} p=${p} />`)}</svg></div>`;
 }

@@ -18,6 +18,11 @@ const about = computed(() => {
   return run.value && known && !ofOthers.value && link.value === "open" ? { run: run.value, step: stored.value } : null;
 });
 
+/** When the next question may come that nobody but the training has caused. */
+let next = 0;
+/** @param {number} seconds that an answer took */
+const rest = (seconds) => (next = Math.max(next, performance.now() + Math.max(LEAST, (1000 * seconds) / SHARE)));
+
 /**
  * @template {InquirySaid} S
  * @param {string} panel
@@ -27,24 +32,29 @@ const about = computed(() => {
 export function inquiry(panel, make, again = () => false) {
   const told = signal(/** @type {{of: string, said: S | null, error: string} | null} */ (null));
   const round = signal(0);
-  let asked = "", planned = 0, next = 0;
+  let asked = "", last = "", planned = 0;
   /** @type {(question: InquiryAsked) => void} */
   const ask = latest((reply, question) => {
     const bad = reply.t === "answer", said = bad ? null : /** @type {S} */ (/** @type {unknown} */ (reply));
-    next = performance.now() + Math.max(LEAST, (1000 * (said?.seconds ?? 0)) / SHARE);
+    rest(said?.seconds ?? 0);
     told.value = { of: question.run, said, error: bad ? (/** @type {Answer} */ (reply).error ?? "") : "" };
     if (said && again(said)) round.value++;
   });
   effect(() => {
     const question = about.value && visible.value.has(panel) ? make(about.value) : null;
-    const key = `${JSON.stringify(question)} ${moment.value} ${round.value}`, trains = trainer.value.state === "running";
-    clearTimeout(planned);
-    if (!question || key === asked) return;
-    const now = () => {
-      asked = key;
-      ask(question);
+    const text = JSON.stringify(question), key = `${text} ${moment.value} ${round.value}`, trains = trainer.value.state === "running";
+    const turn = () => {
+      const wait = trains && text === last ? next - performance.now() : 0; // a person need not wait
+      if (wait > 0) planned = setTimeout(turn, wait);
+      else {
+        rest(0);
+        asked = key;
+        last = text;
+        if (question) ask(question);
+      }
     };
-    planned = setTimeout(now, trains ? Math.max(0, next - performance.now()) : 0);
+    clearTimeout(planned);
+    if (question && key !== asked) planned = setTimeout(turn, 0);
   });
   return computed(() => (told.value?.of === run.value ? told.value : null));
 }

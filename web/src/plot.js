@@ -1,7 +1,7 @@
 /** Lines in a small frame of their own, where no step is chosen. */
 import { html } from "./html.js";
 
-const WIDE = 460, LEFT = 44, RIGHT = 16, ABOVE = 6, BELOW = 34; // pixels
+const WIDE = 460, LEFT = 44, RIGHT = 22, ABOVE = 6, BELOW = 34; // pixels
 
 /** @typedef {[at: number, text: string]} Tick */
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from engram.lab.circuits import STEP, circuit
+from engram.lab.circuit_roles import STEP
+from engram.lab.circuits import circuit
 from engram.learning import SGD, Plan
 from engram.models import Layer, Model, Simplified, Transformer, network_of
 from engram.models.construct import construct_with_mlp, plant

@@ -9,25 +9,21 @@ from math import isfinite
 from typing import Any
 
 from engram.lab import circuit_words as words
+from engram.lab.circuit_roles import NO_ROLE, STEP, confirmed_roles
 from engram.lab.pictures import memories_at
-from engram.lab.roles import ABOVE_CHANCE, CONFIRMED, roles
 from engram.memory.stored import Stored
-from engram.models import Model, Simplified, Transformer, network_of
+from engram.models import Model, Simplified, Transformer
 from engram.models.factual import Factual
 from engram.probes.circuit import Circuit, CircuitPart, circuit_of, read_positions
-from engram.probes.fact_circuit import fact_circuit, looks
-from engram.probes.hops import asking, pointers
+from engram.probes.fact_circuit import fact_circuit
 from engram.probes.recall import distance
 from engram.specs import Train
-from engram.tasks import Batch, Hops
+from engram.tasks import Batch
 from engram.tasks.facts import FactTask
-from engram.theory.hops import most_hops
 
 SEQUENCES, PROMPTS = 8, 512  # unseen ones
-STEP = 2**41 + 3  # unseen ones that nobody else sees
 COLUMNS = {"W_K1": 1, "W_K2": 3, "W_O2": 5}  # of the memories of an induction head, between the parts that they join
 STORED = 0.5  # recall above which a memory is born, here as on the slider
-NO_ROLE = {"role": None, "share": None}
 
 
 def circuit(spec: Train, model: Model) -> dict[str, Any]:
@@ -77,7 +73,7 @@ def _whole(answer: dict[str, Any], found: Circuit) -> dict[str, Any]:
 
 
 def _parts(spec: Train, model: Model, batch: Batch, found: Circuit) -> list[dict[str, Any]]:
-    confirmed = _roles(spec, model, batch)
+    confirmed = confirmed_roles(spec, model, batch)
     return [_described(spec, part) | confirmed.get(part.name, NO_ROLE) for part in found.parts]
 
 
@@ -98,51 +94,8 @@ def _matrices(spec: Train, part: CircuitPart) -> list[str]:
     """The trained matrices that it is made of."""
     letters = {"head": "QKVO", "feed-forward": "IF"}.get(part.kind, "")
     names = {f"W_{letter}{layer}" for letter in letters for layer in (part.layer, "")} | {part.name}
-    return [name for name in spec.plan.trained if name in names] or (
-        [n for n in ("E", "P") if n in spec.plan.trained] if part.kind == "embedding" else []
-    )
-
-
-def _roles(spec: Train, model: Model, batch: Batch) -> dict[str, dict[str, Any]]:
-    if isinstance(spec.model, Factual):
-        return _fact_roles(spec, model, batch)
-    named = {"L{layer}H{head}".format(**one): {k: one[k] for k in NO_ROLE} for one in roles(spec, model)}
-    hops = _hop_roles(spec, model) if isinstance(spec.task, Hops) else {}
-    return {name: role if role["role"] else hops.get(name, role) for name, role in named.items()}
-
-
-def _hop_roles(spec: Train, model: Model) -> dict[str, dict[str, Any]]:
-    """The pointer that a head follows most, in strings that ask for the most hops that so many layers double to."""
-    hardest = max(spec.task.asked)
-    task = asking(spec.task, min(hardest, most_hops(_layers(spec))))
-    found = pointers(network_of(model), task.sample(spec.seed, STEP, SEQUENCES), hardest)
-    best: dict[str, dict[str, Any]] = {}
-    for name, value in found.items():
-        head, _, pointer = name.partition(".")
-        enough = head != "chance" and value >= CONFIRMED and value - found[f"chance.{pointer}"] >= ABOVE_CHANCE
-        if enough and value > best.get(head, {"share": 0})["share"]:
-            best[head] = {"role": f"looks at {pointer}", "share": round(value, 3)}
-    return best
-
-
-def _fact_roles(spec: Train, model: Model, batch: Batch) -> dict[str, dict[str, Any]]:
-    """A head filters if it looks at the subject, the relation or both; an MLP stores facts if it recalls them."""
-    found = dict[str, dict[str, Any]]()
-    for h, one in enumerate(looks(spec.model, model.weights, spec.task.book(spec.seed), batch), 1):  # type: ignore[arg-type]
-        masses = {"finds the subject": one.subject, "finds the relation": one.relation}
-        best = max(masses, key=masses.__getitem__)
-        both = {"filters out noise": one.subject + one.relation}
-        for role, mass, chance in (
-            (best, masses[best], one.chance),
-            *((r, m, 2 * one.chance) for r, m in both.items()),
-        ):
-            if mass >= CONFIRMED and mass - chance >= ABOVE_CHANCE:
-                found[f"L1H{h}"] = {"role": role, "share": round(mass, 3)}
-                break
-    memory = next((m for m in memories_at(spec, model.weights) if m.name == "W_F" and m.has_answers), None)
-    if memory is not None and (recall := memory.recall()) >= CONFIRMED:
-        found["W_F"] = {"role": "stores the facts", "share": round(recall, 3)}
-    return found
+    names |= {"E", "P"} if part.kind == "embedding" else set()
+    return [name for name in spec.plan.trained if name in names]
 
 
 def _memories(spec: Train, model: Model) -> list[dict[str, Any]]:

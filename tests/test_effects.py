@@ -22,6 +22,7 @@ from engram.runner.execute import execute
 from engram.specs import Train
 from engram.specs.events import Ablate, Event, Noise, Reset, Truncate
 from engram.specs.patch import Rescale, RescaleHead
+from engram.tasks.batch import marks_of
 from engram.tasks.facts import Facts
 from lab import MINE, SCALE, Page, Served, own_run
 
@@ -59,7 +60,7 @@ def test_what_is_shown_is_what_a_fork_does(
         place = told["here"]["position"]
         assert told["here"]["right"][moment] == pytest.approx(said["probabilities"][place], abs=2e-5)
         p = model(sequence).logits[0, place].softmax(dim=0)
-        marks = record.train.task.marks(0)
+        marks = marks_of(record.train.task)
         for one in told["here"]["moved"]:
             assert one[moment] == pytest.approx(float(p[marks.index(one["mark"])]), abs=1e-5)
     json.dumps(told, allow_nan=False)
@@ -80,7 +81,7 @@ def test_a_position_of_a_sequence_is_chosen(home: Path, tiny: Tiny) -> None:
     cut = {"matrix": "W_O2", "factor": 0.0}
     told = effect(home, record.id, "rescale", cut, tokens=(1, 2, 3), position=1)
     assert told["here"]["position"] == 1
-    assert told["here"]["right"]["mark"] == record.train.task.marks(0)[3]
+    assert told["here"]["right"]["mark"] == marks_of(record.train.task)[3]
     last = effect(home, record.id, "rescale", cut, tokens=(1, 2, 3), position=2)
     assert last["here"]["right"] is None, "nobody knows what comes after a sequence"
     with pytest.raises(EngramError, match="position: this sequence has the positions 0 to 2; got 3"):

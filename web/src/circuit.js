@@ -66,7 +66,7 @@ function Edge({ e, from, to, floor, most, written }) {
 function Node({ p }) {
   const { node: n, x, y } = p, still = n.kind === "answer", top = y + TALL / 2 + 5 - 8 * n.lines.length;
   const shape = { class: `box ${n.kind}${n.role ? " confirmed" : ""}`, x, y, width: WIDE, height: TALL, rx: n.kind === "memory" ? 24 : 7 };
-  return html`<g class=${still ? "node still" : "node"} ...${still ? {} : button(keyOf(n), n.words, () => select(n))}><title>${n.words}</title>
+  return html`<g class="node" ...${still ? {} : button(keyOf(n), n.words, () => select(n))}><title>${n.words}</title>
     <rect ...${shape} /><text x=${x + WIDE / 2} y=${top} class="name" fill=${ink.value}>${n.short}</text>
     ${n.lines.map((line, i) => html`<text x=${x + WIDE / 2} y=${top + 16 + 15 * i} fill=${muted.value}>${line}</text>`)}</g>`;
 }

@@ -58,8 +58,7 @@ function Values() {
 }
 
 function Legend() {
-  return html`<div class="legend" role="group" aria-label="Matrix">${matrices.value.map((m, i) => html`<button key=${m.name} aria-pressed=${m.name === matrix.value} data-testid=${`spectrum-${m.name}`}
-    title=${m.shape.join("×")} onClick=${() => (picked.value = m.name)}><i style=${{ background: colours.value[i] }} aria-hidden="true"></i>${m.name} <b>${number(m.effective)}</b></button>`)}</div><small>beside a name: effective rank</small>`;
+  return html`<div class="legend" role="group" aria-label="Matrix">${matrices.value.map((m, i) => html`<button key=${m.name} aria-pressed=${m.name === matrix.value} data-testid=${`spectrum-${m.name}`} onClick=${() => (picked.value = m.name)}><i style=${{ background: colours.value[i] }} aria-hidden="true"></i>${m.name} <b>${number(m.effective)}</b></button>`)}</div><small>beside a name: effective rank</small>`;
 }
 
 /** The leading values of the chosen matrix over the stored steps. */
@@ -97,7 +96,7 @@ async function apply(said) {
 
 function Truncation() {
   const said = ofChosen(cut.value), whole = ofChosen(curve.value), wrong = cut.value?.error || refused.value;
-  return html`<div class="trial"><h3>${matrix.value} with fewer singular values</h3>
+  return html`<div class="trial"><h3>Truncate ${matrix.value}</h3>
     <label class="intervene"><span>share ρ kept: ${percent(Number(share.value))}</span><input type="range" min="0" max="1" step="0.01" data-testid="cut-share" value=${share.value}
       onInput=${(/** @type {any} */ e) => (share.value = e.target.value)} /></label>
     ${whole && html`<${Curve} said=${whole} />`}${said && html`<${Table} said=${said} />`}${wrong && html`<p class="error">${wrong}</p>`}</div>`;

@@ -9,7 +9,7 @@ import { inquiry } from "./inquiry.js";
 import { forked } from "./interventions.js";
 import { chosen as position } from "./sequence.js";
 import { ask } from "./socket.js";
-import { about, link, run, runs, tokens } from "./store.js";
+import { about, run, runs, tokens } from "./store.js";
 
 /** @typedef {{key: string, title: string, head: import("./protocol.js").Head | null, matrices: string[]}} Target */
 /** @typedef {"ablate" | "rescale" | "patch"} Way */
@@ -95,7 +95,7 @@ function Form() {
     <div class="segments" role="group" aria-label="What is done"><${Choice} value="ablate" text="Ablate" /><${Choice} value="rescale" text="Rescale" /><${Choice} value="patch" text="Patch" /></div>
     <label>what<select data-testid="trial-what" value=${thing.value} onChange=${(/** @type {any} */ e) => (what.value = e.target.value)}>${things.value.map((t) => html`<option key=${t}>${t}</option>`)}</select></label>
     ${way.value === "rescale" && html`<${Factor} />`}${way.value === "patch" && html`<${Source} />`}
-    <div class="act"><button class="primary" data-testid="trial-apply" disabled=${!told.value?.said || link.value !== "open"}>Apply as intervention (forks here)</button>
+    <div class="act"><button class="primary" data-testid="trial-apply" disabled=${!told.value?.said}>Apply as intervention (forks here)</button>
       ${refused.value && html`<p class="error">${refused}</p>`}</div></form>`;
 }
 
@@ -119,5 +119,5 @@ export function Trial() {
   const said = event.value && told.value?.said, wrong = event.value && told.value?.error;
   return html`<div class="trial" data-testid="trial"><h3>${chosen.value.title}</h3><${Form} />
     ${!things.value.length && html`<p class="hint">Nothing of this part is trained: no intervention can change it.</p>`}
-    ${wrong && html`<p class="error" data-testid="trial-wrong">${wrong}</p>`}${said && html`<${Effect} said=${said} />`}</div>`;
+    ${wrong && html`<p class="error" data-testid="trial-wrong">${wrong}</p>`}${said ? html`<${Effect} said=${said} />` : event.value && !wrong && html`<p class="hint">Trying it out…</p>`}</div>`;
 }

@@ -83,6 +83,8 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+KINDS = {kind: name.rpartition("/")[2] for kind, name in schema()["discriminator"]["mapping"].items()}
+FIELDS = sorted({field for name in KINDS.values() for field in schema()["$defs"][name]["properties"]} - {"t"})
 MALFORMED = st.one_of(
     st.binary(max_size=200),
     st.text(max_size=200),
@@ -92,51 +94,10 @@ MALFORMED = st.one_of(
         max_leaves=12,
     ).map(json.dumps),
     st.fixed_dictionaries(
-        {
-            "t": st.sampled_from(
-                [
-                    "view",
-                    "cell",
-                    "sequence",
-                    "tokens",
-                    "runs",
-                    "control",
-                    "intervene",
-                    "facts",
-                    "fact_edit",
-                    "fact_write",
-                    "add_facts",
-                    "theory",
-                    "predict",
-                    "levels",
-                    "x",
-                ]
-            )
-        },  # a start may be right
+        {"t": st.sampled_from([*sorted(KINDS.keys() - {"start"}), "x"])},  # a start may be right
         optional={
             name: st.none() | st.integers() | st.text(max_size=12) | st.lists(st.integers(-9, 9), max_size=3)
-            for name in (
-                "id",
-                "run",
-                "step",
-                "pictures",
-                "tokens",
-                "text",
-                "kind",
-                "fields",
-                "op",
-                "preset",
-                "minus",
-                "subject",
-                "relation",
-                "answer",
-                "facts",
-                "draw",
-                "d",
-                "store",
-                "lr",
-                "K",
-            )
+            for name in FIELDS
         },
     ).map(json.dumps),
 )

@@ -16,6 +16,7 @@ from engram.runner.execute import execute, fresh_rows, path_of
 from engram.specs import Train
 from engram.specs.encode import build
 from engram.specs.events import Ablate, Change, Event, Freeze, Noise, Reset, Restore, Truncate, Unfreeze
+from engram.specs.patch import Patch, Rescale, RescaleHead, carried
 from engram.specs.rewrite import Rewrite
 from engram.specs.spec import run_id
 from engram.tasks import Bigram
@@ -33,6 +34,9 @@ EVENTS: dict[str, tuple[Event, ...]] = {
     "K": (Change(step=5, field="task.K", value=2), Change(step=5, field="task.triggers", value="fixed")),
     "against the plan": (Freeze(step=2, matrix="W_K1"), Unfreeze(step=6, matrix="W_K1"), Freeze(step=9, matrix="W_K1")),
     "rewrite": (Rewrite(step=6, matrix="W_O2", fact="a → b", u=(0.1,) * 12, k=(*(0.2,) * 11, -1.0)),),
+    "rescale": (Rescale(step=6, matrix="W_K2", factor=-0.5), Rescale(step=9, matrix="W_O2", factor=0.0)),
+    "rescale a head": (RescaleHead(step=6, layer=2, factor=0.25),),
+    "patch": (Patch(step=6, matrix="W_O2", source="another", of=3, **carried(torch.eye(12))),),
     "first and last": (Truncate(step=0, matrix="W_O2", rank=3), Noise(step=STEPS, matrix="W_O2", size=1.0)),
 }
 

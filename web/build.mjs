@@ -28,7 +28,8 @@ const [page, script, style] = await Promise.all([
   bundle("src/main.js"),
   bundle("src/theme.css"),
 ]);
-const safe = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+const dense = script.replace(/\n[ \t]+/g, "\n"); // what is left of indentation stands in templates, which show none
+const safe = dense.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 const html = page
   .replace("/* style */", () => style)
   .replace("/* script */", () => safe);

@@ -2,6 +2,7 @@
 import { Attention } from "./attention.js";
 import { FactsBench } from "./bench.js";
 import { Branches } from "./branches.js";
+import { Circuit } from "./circuit.js";
 import { Composition } from "./composition.js";
 import { Edits } from "./editing.js";
 import { Heads } from "./heads.js";
@@ -12,6 +13,7 @@ import { Interventions } from "./interventions.js";
 import { RunList, Runs } from "./picker.js";
 import { Scrubber } from "./scrubber.js";
 import { Settings } from "./settings.js";
+import { Spectrum } from "./spectrum.js";
 import { Start } from "./start.js";
 import { dialog, link, missing, model, ofOthers, run, runs, said, say, state } from "./store.js";
 import { Theory } from "./theory.js";
@@ -67,8 +69,8 @@ function Panels() {
   if (ofOthers.value) return html`<${ModelPanels} />`;
   const many = model.value !== null;
   return html`<main class="grid">
-    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} /><${Theory} /><${Settings} /></div>
-    <div class="column">${many && html`<${Heads} />`}${ofFacts.value && html`<${FactsBench} />`}<${Wall} /><${Attention} /></div>
+    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} /><${Theory} /><${Spectrum} /><${Settings} /></div>
+    <div class="column">${many && html`<${Heads} />`}${ofFacts.value && html`<${FactsBench} />`}<${Wall} /><${Attention} /><${Circuit} /></div>
   </main>`;
 }
 

@@ -68,7 +68,7 @@ effect(() => { // what was answered, and when, belong to the run they were about
 });
 
 /** The fork is followed live, its parent stays beside it. @param {Answer} reply @param {string} parent */
-function forked(reply, parent) {
+export function forked(reply, parent) {
   if (reply.run && reply.run !== parent) choose(reply.run, [parent]);
   step.value = null;
   when.value = at.value = null;

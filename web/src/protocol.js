@@ -83,6 +83,27 @@
  * @typedef {{t: "error", message: string}} Failure
  * @typedef {Hello | RunsSaid | About | ColumnsSaid | Rows | State | ReadingSaid | Tick | CellSaid | TokensSaid | Answer | Failure} Heard
  *
+ * @typedef {{id: number, run: string, step: number, seconds: number}} OfRun
+ * @typedef {{name: string, title: string, short: string, lines: string[], words: string, kind: "embedding" | "head" | "feed-forward" | "memory" | "answer", column: number, role: string | null,
+ *   share: number | null, head: Head | null, matrices: string[], attribution?: number | null, worth?: number | null,
+ *   recall?: number | null, kl?: number | null, p_right?: number | null}} CircuitNode
+ * @typedef {{from: string, to: string, recall: number | null, cut: number | null, attribution: number | null, matrices: string[], words: string}} CircuitEdge
+ * @typedef {OfRun & {t: "circuit", why: string | null, nodes: CircuitNode[], edges: CircuitEdge[], loss?: number | null,
+ *   p_right?: number | null, positions?: number, sequences?: number}} CircuitSaid
+ * @typedef {{mark: string, before: number | null, after: number | null}} Moved
+ * @typedef {OfRun & {t: "effect", what: string, here: {position: number, token: string, right: Moved | null, moved: Moved[], likeliest: [string, string]},
+ *   unseen: {loss: (number | null)[], p_right: (number | null)[], positions: number, sequences: number}}} EffectSaid
+ * @typedef {OfRun & {t: "spectrum", matrices: {name: string, shape: [number, number], values: number[] | null, effective: number | null}[]}} SpectrumSaid
+ * @typedef {OfRun & {t: "spectra", matrix: string, steps: number[], left: number, values: number[][], effective: (number | null)[]}} SpectraSaid
+ * @typedef {{accuracy: number | null, loss: number | null, p_correct: number | null, p_noise?: number | null}} CutMetrics
+ * @typedef {OfRun & {t: "cut", matrix: string, of: number, sequences: number, positions: number, whole: CutMetrics, rows: (CutMetrics & {share: number, rank: number})[]}} CutSaid
+ * @typedef {CircuitSaid | EffectSaid | SpectrumSaid | SpectraSaid | CutSaid} InquirySaid
+ * @typedef {{t: "circuit" | "spectrum", run: string, step: number | null}} PartsAsked
+ * @typedef {{t: "effect", run: string, step: number | null, kind: string, fields: Record<string, Plain>, tokens: number[] | null, position: number | null}} EffectAsked
+ * @typedef {{t: "spectra", run: string, step: number | null, matrix: string}} SpectraAsked
+ * @typedef {{t: "cut", run: string, step: number | null, matrix: string, shares: number[]}} CutAsked
+ * @typedef {PartsAsked | EffectAsked | SpectraAsked | CutAsked} InquiryAsked
+ *
  * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null,
  *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, reads: boolean, also: string[],
  *   rows_from: Record<string, number>, serial: number}} View
@@ -93,7 +114,7 @@
  * @typedef {{t: "start", run: string}} GoOn
  * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
  * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
- * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked | PanelAsked} Question gets an id when it is sent
+ * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked | PanelAsked | InquiryAsked} Question gets an id when it is sent
  *
  * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
  *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header

@@ -14,11 +14,12 @@ from typing import Any
 from engram.errors import EngramError
 from engram.lab.any_step import AnyStep
 from engram.lab.fact_bench import FactReader
+from engram.lab.inquiries import Inquiries
 from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
 from engram.lab.model_reader import ModelReader, answered
 from engram.lab.presets import chosen, listed, presets
 from engram.lab.probed_run import ProbedRun
-from engram.lab.protocol import AskedOfModel, Intervene, Start
+from engram.lab.protocol import AskedOfModel, AskedOfRun, Intervene, Start
 from engram.lab.run_reader import RunReader
 from engram.lab.theory import TheoryReader
 from engram.lab.watched_model import WatchedModel
@@ -56,6 +57,7 @@ class Backend:
         self._probed, self._probed_reader = Cache(), RunReader(home)  # of the prober alone
         self.facts = FactReader(home, self.any_step.of)  # of the prober alone
         self.theory = TheoryReader(home, self.any_step.of)
+        self._inquirer, self._inquiries = ThreadPoolExecutor(1), Inquiries(home, self.any_step.of)
         self._token = self.mailbox.token()
         self.waiting: dict[int, asyncio.Future[Order]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
@@ -79,6 +81,10 @@ class Backend:
     async def model_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """What may take seconds: pages that look at runs do not wait for it."""
         return await asyncio.get_running_loop().run_in_executor(self._prober, work, *arguments)
+
+    async def inquire(self, question: AskedOfRun) -> dict[str, Any]:
+        """The answer about a run; questions about models do not hold it up."""
+        return await asyncio.get_running_loop().run_in_executor(self._inquirer, self._inquiries.answer, question)
 
     async def answer_of_model(self, question: AskedOfModel) -> dict[str, Any]:
         """In its turn; meanwhile pages are told what waits."""

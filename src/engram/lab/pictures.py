@@ -131,7 +131,7 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
     ]
     if p.shape[1] != spec.task.N:
         raise EngramError("text: this model answers questions; it does not go on with a sequence")
-    right, asked = _right(spec, tokens)
+    right, asked = right_answers(spec, tokens)
     return {
         "tokens": tokens.tolist(),
         "marks": [mark(marks, token) for token in tokens.tolist()],
@@ -145,7 +145,7 @@ def predictions(spec: Train, model: Model, tokens: Int[np.ndarray, " T"], ablate
     }
 
 
-def _right(spec: Train, tokens: Int[np.ndarray, " T"]) -> tuple[list[int | None], list[bool]]:
+def right_answers(spec: Train, tokens: Int[np.ndarray, " T"]) -> tuple[list[int | None], list[bool]]:
     """What is to be predicted at each position, and the positions at which the context, or the task, asks for it."""
     task: Any = spec.task
     if not hasattr(task, "has_answers"):

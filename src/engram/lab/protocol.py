@@ -180,9 +180,72 @@ class Undo(OfModel):
     edit: Id
 
 
+class OfRun(Message):
+    """A question about a run at a step (None: the newest), answered in a thread of its own."""
+
+    id: Id
+    run: Name
+    step: Step | None = None
+
+
+class Circuit(OfRun):
+    """What each part adds to the right answer, who reads whom, and the roles that probes confirm."""
+
+    t: Literal["circuit"]
+
+
+class Effect(OfRun):
+    """What an intervention (`kind` and `fields` as in `intervene`) would do at this step: nothing is changed.
+
+    tokens      the sequence; None: one of the task's own
+    position    where it is looked at, from 0; None: the last position at which something is asked
+    """
+
+    t: Literal["effect"]
+    kind: Name
+    fields: Annotated[dict[Name, bool | int | float | Name], Field(max_length=8)] = {}
+    tokens: Annotated[tuple[Token, ...], Field(min_length=1, max_length=4096)] | None = None
+    position: Step | None = None
+
+
+class Spectrum(OfRun):
+    """The singular values of every matrix."""
+
+    t: Literal["spectrum"]
+
+
+class Spectra(OfRun):
+    """The leading singular values of a matrix at all stored steps, as far as they are computed in a moment."""
+
+    t: Literal["spectra"]
+    matrix: Name
+
+
+class Cut(OfRun):
+    """What is said on unseen sequences with a matrix truncated to shares of its singular values."""
+
+    t: Literal["cut"]
+    matrix: Name
+    shares: Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1, max_length=21)]
+
+
+AskedOfRun = Circuit | Effect | Spectrum | Spectra | Cut
 AskedOfModel = Heads | Compose | Copying | Truncate | Edit | Undo
 AskedOfPanels = AskedOfFacts | AskedOfTheory
-Said = View | Cell | Sequence | Tokens | Runs | Start | Control | Intervene | Weights | AskedOfModel | AskedOfPanels
+Said = (
+    View
+    | Cell
+    | Sequence
+    | Tokens
+    | Runs
+    | Start
+    | Control
+    | Intervene
+    | Weights
+    | AskedOfModel
+    | AskedOfRun
+    | AskedOfPanels
+)
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 
 

@@ -17,6 +17,7 @@ from engram.lab.protocol import (
     VERSION,
     AskedOfModel,
     AskedOfPanels,
+    AskedOfRun,
     Compose,
     Control,
     Copying,
@@ -125,6 +126,8 @@ class Tab:
     async def found(self, asked: Said) -> Message:
         if isinstance(asked, AskedOfPanels):
             return await self.of_panels(asked)
+        if isinstance(asked, AskedOfRun):
+            return await self.backend.inquire(asked)
         match asked:
             case Runs():
                 return await self.runs()

@@ -20,6 +20,7 @@ from engram.engines.local import cores
 from engram.engines.pool import threads_for
 from engram.errors import EngramError, Interrupted, explain_crash
 from engram.lab.mailbox import LEFT, Mailbox, Order
+from engram.lab.sources import weights_of
 from engram.learning import Moment
 from engram.records import Record
 from engram.records.about import Purpose, change, read
@@ -215,7 +216,9 @@ class Trainer:
             raise EngramError("at: the run has ended; say at which step")
         now = len(record.rows)
         step = now if order["at"] is None else order["at"]
-        event = build(kind_called(order["kind"], record.train), decoded(order["fields"]) | {"step": step})
+        kind = kind_called(order["kind"], record.train)
+        fields = kind.completed(decoded(order["fields"]), weights_of(self.home))
+        event = build(kind, fields | {"step": step})
         assert isinstance(event, Event)
         _can_go_back(event, record.snapshot_steps)
         spec = steered(record.train, event, later=step >= now)

@@ -85,6 +85,19 @@ class Factors:
             yield rank, answer
 
 
+def effective_rank(values: Float[Tensor, " k"]) -> float:
+    """exp(−Σ p_i ln p_i), p_i = σ_i / Σσ (Roy and Vetterli, 2007): n if n values are equal and all others are 0.
+
+    >>> round(effective_rank(torch.tensor([2.0, 2.0, 0.0])), 6)
+    2.0
+    """
+    whole = float(values.double().sum())
+    if whole == 0:
+        return 0.0
+    p = values.double() / whole
+    return float(torch.special.entr(p).sum().exp())
+
+
 def truncated_layer(layer: nn.Linear, share: float) -> nn.Linear:
     """A copy of a layer of torch, with its bias, that keeps this share of the singular values of its weights."""
     cut = deepcopy(layer)

@@ -107,6 +107,11 @@ class Follower:
         """The model at a stored step, or at the live one."""
         return model_at(self.spec, step, self._initial, self._weights(step))
 
+    def weights(self, step: int) -> Weights:
+        """All weights at a stored step, or at the live one; those of heads that are ablated are still there."""
+        first = self._initial
+        return first | {name: value.to(first[name].dtype) for name, value in self._weights(step).items()}
+
     def _weights(self, step: int) -> Weights:
         if step in self.live:
             return self.live[step]

@@ -43,10 +43,14 @@ def walk(
     """Every step from a state on. `past` returns trained weights from before the start, where an event needs them."""
     w, averages = _state(spec, start.tensors, device)
     kept: dict[int, Weights] = {}
+
+    def before(step: int) -> Weights:
+        return kept.get(step) or past(step)
+
     for begin, end in _stretches(spec, start):
         for i, event in enumerate(spec.events):
             if i >= start.events and event.step == begin:
-                event.act(w, averages, lambda step: kept.get(step) or past(step), (spec.seed, f"event.{i}"))
+                event.act_on(spec.model, w, averages, before, (spec.seed, f"event.{i}"))
         now, heads = spec.at(begin), spec.silent(begin)
         gradients = _silenced(PATHS[path], heads)
         steps = train(now.task, now.model, now.plan, now.seed, w, gradients, begin, averages, end)

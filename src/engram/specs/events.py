@@ -30,16 +30,17 @@ from engram.learning.plan import Steps
 from engram.memory.stored import truncated
 from engram.models import Weights
 from engram.models.memories import heads_of
-from engram.models.trace import Head
+from engram.models.trace import Architecture, Head
 from engram.specs.encode import in_files, user_code
 from engram.specs.settings import Ask, Offer, form, setting, with_settings
 from engram.tasks.corpus import is_a_record_read, unread
-from engram.values import Value, generator
+from engram.values import Value, generator, import_room
 
 if TYPE_CHECKING:
     from engram.specs.spec import Train
 
 Past = Callable[[int], Weights]  # trained weights at an earlier step
+WeightsOf = Callable[[str, int], Weights]  # all weights of a run, by its name, at a stored step
 CHANGEABLE = ("plan.batch", "plan.loss", "plan.optimiser.", "task.")
 FIXED = ("task.corpus",)  # another text is another vocabulary, and a file that nobody asked to read
 OFFERED = ("plan.optimiser.lr", "plan.batch", "task.K", "task.triggers", "task.outputs")
@@ -73,6 +74,15 @@ class Event(Value):
         past       past(step) gives the trained weights of an earlier step (see `earlier`)
         stream     (seed, purpose) for engram.generator, if the event draws something
         """
+
+    def act_on(self, model: Architecture, w: Weights, moments: Weights, past: Past, stream: tuple[int, str]) -> None:
+        """The same, for an event that must know the model."""
+        self.act(w, moments, past, stream)
+
+    @classmethod
+    def completed(cls, fields: dict[str, Any], weights_of: WeightsOf) -> dict[str, Any]:
+        """What was put into a form, with what the form does not ask for (`Filled`)."""
+        return fields
 
     def steer(self, now: "Train") -> "Train":
         """What is trained from then on."""
@@ -271,6 +281,7 @@ class Change(Event, name="learning.events.Change"):
 
 def kinds(spec: "Train") -> dict[str, type[Event]]:
     """Interventions by name: Engram's own, then those in the files of one's own that the Spec carries."""
+    import_room("specs")  # some are in modules of their own
     code, known = user_code(spec), _subclasses(Event)
     own = [kind for kind in known if in_files(kind, code)]
     return {kind.__name__.lower(): kind for kind in [*(kind for kind in known if kind.stable_name), *own]}

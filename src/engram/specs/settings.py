@@ -41,16 +41,25 @@ class Ask:
     after: str | None = None
 
 
+@dataclass(frozen=True)
+class Filled:
+    """Marks a field that no form asks for: `completed` of its class fills it in."""
+
+
 def form(kind: type[Value], spec: Value) -> list[dict[str, Any]] | None:
     """The fields of a class besides the step, as JSON; None where a run has nothing to choose from.
 
     A page draws the form from what is said here, and knows nothing else.
     """
-    fields = {name: field for name, field in kind.model_fields.items() if name != "step"}
+    fields = {name: field for name, field in kind.model_fields.items() if name != "step" and not _filled(field)}
     offers = {name: _ask(name, field).offer(spec) for name, field in fields.items() if not _ask(name, field).after}
     if any(offer.choices == () for offer in offers.values()):
         return None
     return [_described(name, field, spec, offers) for name, field in fields.items()]
+
+
+def _filled(field: FieldInfo) -> bool:
+    return any(isinstance(part, Filled) for part in field.metadata)
 
 
 def _ask(name: str, field: FieldInfo) -> Ask:

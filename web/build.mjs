@@ -7,6 +7,15 @@ import { fileURLToPath } from "node:url";
 const here = new URL(".", import.meta.url);
 const target = new URL("../src/engram/lab/static/lab.html", here);
 
+/** Templates of htm drop a line break with all blanks around it; so their indentation need not be in the bundle. */
+const unindented = {
+  name: "unindented",
+  /** @param {import("esbuild").PluginBuild} build */
+  setup: (build) => build.onLoad({ filter: /web\/src\/.*\.js$/ }, async ({ path }) => ({
+    contents: (await readFile(path, "utf8")).replace(/\n +/g, "\n"), loader: "js",
+  })),
+};
+
 /** @param {string} entry */
 async function bundle(entry) {
   const result = await build({
@@ -14,6 +23,7 @@ async function bundle(entry) {
     entryPoints: [entry],
     bundle: true,
     minify: true,
+    plugins: [unindented],
     write: false,
     format: "iife",
     target: ["es2022"],

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engram.engines.ray_cluster import Ray
     from engram.engines.slurm import Slurm
     from engram.errors import EngramError
+    from engram.lab.notebook import show_lab
     from engram.learning import SGD, Adam, FullBatch, Muon, Plan, Stage
     from engram.memory import Hopfield, Linear
     from engram.memory.stored import Labels, Stored
@@ -48,6 +49,7 @@ _HOME = {
     "engram.api": ("run", "load"),
     "engram.adapters": ("read_model", "read_network"),
     "engram.calculator.predict": ("predict",),
+    "engram.lab.notebook": ("show_lab",),
     "engram.learning": ("SGD", "Adam", "FullBatch", "Muon", "Plan", "Stage"),
     "engram.memory": ("Hopfield", "Linear"),
     "engram.memory.stored": ("Labels", "Stored"),

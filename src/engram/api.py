@@ -19,7 +19,7 @@ from engram.engines.manner import Manner
 from engram.engines.purposes import NO_PURPOSES, Purposes, purposes_of, telling
 from engram.errors import EngramError, in_python_words
 from engram.experiments import find as find_experiment
-from engram.pages import write_page
+from engram.pages import Page, write_page
 from engram.records import Record
 from engram.records.about import label_in_words
 from engram.records.files import home
@@ -221,9 +221,16 @@ def save_figures(figures: dict[str, Any]) -> list[Path]:
 
 
 def birth(
-    fresh: bool = False, device: str = "auto", watch: Watch = unwatched, path: str = "auto"
+    fresh: bool = False,
+    device: str = "auto",
+    watch: Watch = unwatched,
+    path: str = "auto",
+    report_page: Page | None = None,
 ) -> tuple[Result, Path]:
-    """The main job: one run of birth.joint at quick scale with all its pictures, and its report."""
+    """The main job: one run of birth.joint at quick scale with all its pictures, and its report.
+
+    report_page    makes the report; without one it has figures and claims alone
+    """
     from engram.show.gallery import NAMES, gallery
     from engram.show.report import report
     from engram.show.save import figure_paths
@@ -240,7 +247,7 @@ def birth(
         if not _up_to_date([page, *figures], record):
             pictures = gallery(record)
             save_figures({f"{record.id}-{picture.name}": picture.figure for picture in pictures})
-            html = report(
+            html = (report_page or report)(
                 "The birth of an induction head", [(record, pictures)], claims, experiment.least_seeds("quick")
             )
             write_page(page, html, "report", "-o report.html")  # last: it seals the rest
@@ -249,8 +256,9 @@ def birth(
 
 def _up_to_date(paths: Sequence[Path], record: Record) -> bool:
     """Whether all files were made after the record was finished and after the code that draws them was changed."""
-    show = Path(__file__).parent / "show"
-    newest = max(file.stat().st_mtime for file in (record.folder / "digest.json", *show.glob("*.*")))
+    code = Path(__file__).parent
+    drawing = (*(code / "show").glob("*.*"), *(code / "lab").glob("*.py"), *(code / "lab/static").glob("*.*"))
+    newest = max(file.stat().st_mtime for file in (record.folder / "digest.json", *drawing))
     return all(path.exists() and path.stat().st_mtime > newest for path in paths)
 
 

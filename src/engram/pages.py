@@ -1,6 +1,6 @@
 """Pages that open offline: the report of runs, and the ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +9,19 @@ from engram.experiments import find
 from engram.records import Record
 from engram.records.files import replace, writing_to
 
+Page = Callable[[str, Sequence[tuple[Record, Sequence[Any]]], Sequence[dict[str, Any]], int], str]
 
-def write_report(path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]] = ()) -> Path:
-    """One self-contained HTML file about records."""
+
+def write_report(
+    path: Path, title: str, records: Sequence[Record], claims: Sequence[dict[str, Any]] = (), page: Page | None = None
+) -> Path:
+    """One self-contained HTML file about records: figures and claims alone, or as another page has them."""
     from engram.show.gallery import gallery
     from engram.show.report import report
 
     shown = [(record, gallery(record)) for record in records]
-    return write_page(path, report(title, shown, claims, _least(claims)), "report", "-o report.html")
+    html = (page or report)(title, shown, claims, _least(claims))
+    return write_page(path, html, "report", "-o report.html")
 
 
 def _least(claims: Sequence[dict[str, Any]]) -> int:

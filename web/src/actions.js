@@ -3,7 +3,7 @@
  * @import { Answer, Control } from "./protocol.js"
  */
 import { batch } from "@preact/signals";
-import { ask, send } from "./socket.js";
+import { ask, send } from "./source.js";
 import { atOrBefore, lowerBound, nearest } from "./steps.js";
 import { forkedFrom } from "./forks.js";
 import { ablate, about, also, alsoOf, events, info, last, now, picked, pointed, promised, run, runs, say, stages, state, step, stops, tokens, trainer, training } from "./store.js";
@@ -73,7 +73,7 @@ export async function control(op, value = 0) {
 
 /**
  * Says how it went. A form shows its own errors, so for one they are only read aloud.
- * @param {import("./socket.js").Reply} reply @param {string} good @param {boolean} [ofForm]
+ * @param {import("./source.js").Reply} reply @param {string} good @param {boolean} [ofForm]
  * @returns {reply is Answer} whether it went well
  */
 export function report(reply, good, ofForm = false) {

@@ -13,6 +13,7 @@ import { Interventions } from "./interventions.js";
 import { RunList, Runs } from "./picker.js";
 import { Scrubber } from "./scrubber.js";
 import { Settings } from "./settings.js";
+import { lab, needsLab, told } from "./source.js";
 import { Spectrum } from "./spectrum.js";
 import { Start } from "./start.js";
 import { dialog, link, missing, model, ofOthers, run, runs, said, say, state } from "./store.js";
@@ -46,6 +47,13 @@ function Notice() {
     <button class="icon" aria-label="Close" onClick=${() => say("")}>×</button></div>`;
 }
 
+/** What a reader of a file must know: what there was no room for, and that a matrix has 256 levels in it. */
+function Told() {
+  if (lab) return null;
+  return html`<details class="told" data-testid="told" open=${told.length > 0}><summary>This page stands alone: it holds what was measured, and pictures in 256 levels.</summary>
+    <ul>${told.map((line) => html`<li key=${line}>${line}</li>`)}<li>${needsLab("Theory, spectrum, circuit and facts", run.value)}</li></ul></details>`;
+}
+
 function Empty() {
   return html`<div class="empty">
     <h2>No runs yet</h2>
@@ -69,8 +77,8 @@ function Panels() {
   if (ofOthers.value) return html`<${ModelPanels} />`;
   const many = model.value !== null;
   return html`<main class="grid">
-    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} /><${Theory} /><${Spectrum} /><${Settings} /></div>
-    <div class="column">${many && html`<${Heads} />`}${ofFacts.value && html`<${FactsBench} />`}<${Wall} /><${Attention} /><${Circuit} /></div>
+    <div class="column"><${Timeline} />${many && html`<${Composition} />`}<${Interventions} /><${Branches} />${lab && html`<${Theory} /><${Spectrum} />`}<${Settings} /></div>
+    <div class="column">${many && html`<${Heads} />`}${lab && ofFacts.value && html`<${FactsBench} />`}<${Wall} /><${Attention} />${lab && html`<${Circuit} />`}</div>
   </main>`;
 }
 
@@ -83,8 +91,8 @@ function Missing() {
 
 export function App() {
   const empty = runs.value !== null && !run.value, lost = missing.value !== null && missing.value === run.value;
-  return html`<header class="head"><${TopBar} />${!empty && !lost && model.value?.revisions !== 1 && html`<${Scrubber} />`}<${Banner} /><${Ended} /></header>
+  return html`<header class="head"><${TopBar} />${!empty && !lost && model.value?.revisions !== 1 && html`<${Scrubber} />`}<${Banner} /><${Ended} /></header><${Told} />
     ${empty ? html`<${Empty} />` : lost ? html`<${Missing} />` : html`<${Panels} />`}
-    <${Start} /><${Runs} /><${Help} /><${Tooltip} /><${Notice} />
+    ${lab && html`<${Start} />`}<${Runs} /><${Help} /><${Tooltip} /><${Notice} />
     <div class="sr" role="status" aria-live="polite">${said.value.text}</div>`;
 }

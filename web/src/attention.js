@@ -9,8 +9,9 @@ import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { Predictions } from "./predictions.js";
 import { headsWrong } from "./probing.js";
+import { lab, needsLab } from "./source.js";
 import { chosen, pending, problem, query, reading, roleOf } from "./sequence.js";
-import { about, isOff, model, ofOthers, subtracted, text, tokens } from "./store.js";
+import { about, isOff, model, ofOthers, run, subtracted, text, tokens } from "./store.js";
 import { maps } from "./view.js";
 
 /** @param {string} value */
@@ -34,8 +35,8 @@ function HeadMap({ layer, head, name }) {
   const off = isOff(layer, head), title = `layer ${layer}, head ${head}`;
   return html`<figure class=${off ? "memory off" : "memory"}>
     <figcaption data-testid=${`head-${layer}.${head}`}><span>layer ${layer}, head ${head}<br /><small>${roleOf(layer, head) || (reading.value?.heads.length ? "no role that probes confirm" : "")}</small></span>
-      <label class="check"><input type="checkbox" data-testid=${`ablate-${layer}.${head}`} checked=${off}
-        onChange=${() => toggleHead(layer, head)} /> without it</label></figcaption>
+      ${lab && html`<label class="check"><input type="checkbox" data-testid=${`ablate-${layer}.${head}`} checked=${off}
+        onChange=${() => toggleHead(layer, head)} /> without it</label>`}</figcaption>
     <${Matrix} picture=${name} label=${`Attention of ${title}`} room=${420} marks=${marks}
       scale=${(/** @type {import("./protocol.js").Frame} */ frame) => ({ extent: frame.minus === null ? null : 1, rooted: true })}
       pick=${(/** @type {{row: number}} */ cell) => (chosen.value = cell.row)} />
@@ -62,11 +63,11 @@ export function Attention() {
   if (about.value && !maps.value.length) {
     const reads = about.value.settings.some((s) => s.name === "model.heads");
     const none = reads ? "The heads of this model read a prompt once, at its end; their attention is not drawn here." : "This model has no attention heads.";
-    const why = !model.value ? none : headsWrong.value || "Measuring all heads…";
+    const why = !lab && about.value.heads.length ? "This file has no attention of this run." : !model.value ? none : headsWrong.value || "Measuring all heads…";
     return html`<${Panel} name="attention" title="Attention"><p class="hint">${why}</p><//>`;
   }
   return html`<${Panel} name="attention" title="Attention" note=${atOther.value}>
-    <${Own} />${model.value && html`<p class="hint">The heads that are picked in the grids, or else the strongest of each kind.</p>`}
+    ${lab ? html`<${Own} />` : html`<p class="hint" data-testid="needs-lab">On a sequence of the task that training never saw. ${needsLab("Sequences of your own, and heads taken away,", run.value)}</p>`}${model.value && html`<p class="hint">The heads that are picked in the grids, or else the strongest of each kind.</p>`}
     ${subtracted.value !== null && html`<p class="hint" data-testid="attention-minus">Less that of step ${subtracted}, as chosen in Memories (minus step).</p>`}
     <div class=${pending.value ? "wall waiting" : "wall"} data-testid="maps">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
     <${Bar} />

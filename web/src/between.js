@@ -1,6 +1,6 @@
 /** Steps between stored ones: the server computes the one that the slider rests on, where it can. @import { Answer } from "./protocol.js" */
 import { computed, effect, signal } from "@preact/signals";
-import { ask } from "./socket.js";
+import { ask } from "./source.js";
 import { info, link, now, ofOthers, run, state, step, stored, trainer } from "./store.js";
 
 const REST = 300; // milliseconds without a movement

@@ -2,7 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import { html, number, percent } from "./html.js";
 import { Computing, Panel } from "./panel.js";
-import { ask } from "./socket.js";
+import { ask } from "./source.js";
 import { edited, run, say, state, stored } from "./store.js";
 
 const prompt = signal("The capital of France is"), answer = signal("Rome");
@@ -29,7 +29,7 @@ async function undo(edit) {
   take(await ask({ t: "undo", run: run.value, step: stored.value, edit }), "The edit was undone.");
 }
 
-/** @param {import("./socket.js").Reply} reply @param {string} good */
+/** @param {import("./source.js").Reply} reply @param {string} good */
 function take(reply, good) {
   const bad = reply.t === "answer", kind = /** @type {string} */ (reply.t);
   wrong.value = bad ? /** @type {Answer} */ (reply).error ?? "" : "";

@@ -1,6 +1,6 @@
 /** What is known of the facts of the run that is looked at: asked for while the bench is seen. @import { Answer, Fact, FactsAsked, FactsSaid } from "./protocol.js" */
 import { computed, effect, signal } from "@preact/signals";
-import { latest } from "./socket.js";
+import { latest } from "./source.js";
 import { about, following, link, run, state, stored, trainer, training, visible } from "./store.js";
 
 const SLOW = 20, LEAST = 2000; // while it trains: a wait of so many times what the last answer took, and milliseconds at least

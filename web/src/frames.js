@@ -23,7 +23,7 @@ function setting(picture, ofRun) {
 /** @param {Frame} frame */
 export function keep(frame) {
   if (frame.minus === subtracted.value) {
-    const place = setting(frame.picture, frame.run), key = `${frame.step}|${frame.dtype}|${place}`;
+    const place = setting(frame.picture, frame.run), key = `${frame.step}|${place}`;
     held.delete(key);
     held.set(key, frame);
     newest.delete(place);
@@ -40,7 +40,7 @@ export const sequenceOf = (picture) => (picture.startsWith("attention:") ? `${ru
 export function find(picture) {
   const place = setting(picture, run.value ?? "");
   if (step.value === null) return newest.get(place);
-  return used(`${now.value}|u8|${place}`) ?? used(`${stored.value}|u8|${place}`); // live weights are not stored, but may be held
+  return used(`${now.value}|${place}`) ?? used(`${stored.value}|${place}`); // live weights are not stored, but may be held
 }
 
 /** @param {string} key */

@@ -4,7 +4,7 @@
  * @import { Answer, InquiryAsked, InquirySaid } from "./protocol.js"
  */
 import { computed, effect, signal } from "@preact/signals";
-import { latest } from "./socket.js";
+import { latest } from "./source.js";
 import { link, ofOthers, run, state, step, stored, trainer, visible } from "./store.js";
 
 const SHARE = 0.05, LEAST = 1000; // of the time; milliseconds between two questions, while a training goes on

@@ -6,7 +6,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { choose, report, scrubTo } from "./actions.js";
 import { html, plain } from "./html.js";
 import { fold, Panel } from "./panel.js";
-import { ask } from "./socket.js";
+import { ask, lab, needsLab } from "./source.js";
 import { about, events, last, link, now, run, step, trainer, training } from "./store.js";
 
 const chosen = signal("");
@@ -171,5 +171,5 @@ function Past() {
 }
 
 export function Interventions() {
-  return html`<${Panel} name="interventions" title="Interventions"><${Form} /><${Past} /><//>`;
+  return html`<${Panel} name="interventions" title="Interventions">${lab ? html`<${Form} />` : html`<p class="hint">${needsLab("Interventions", run.value)}</p>`}<${Past} /><//>`;
 }

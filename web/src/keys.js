@@ -2,6 +2,7 @@
 import { move, moveToMark, moveToWeights, pauseOrResume, scrubTo, toggleLive } from "./actions.js";
 import { toInterventions } from "./interventions.js";
 import { fold } from "./panel.js";
+import { lab } from "./source.js";
 import { dialog, last } from "./store.js";
 import { toggleTheme } from "./theme.js";
 
@@ -36,6 +37,8 @@ const DOES = {
   "?": () => (dialog.value = "help"),
 };
 
+const OF_LAB = [" ", "l", "f", "s", "n"]; // what they do needs one
+
 /** @param {Element | null} at @param {string} key */
 function taken(at, key) {
   if (document.querySelector("dialog[open]")) return true; // what is seen: the news that one was closed comes later
@@ -54,7 +57,7 @@ function leave() {
 }
 
 addEventListener("keydown", (e) => {
-  const key = e.key.toLowerCase(), does = DOES[key];
+  const key = e.key.toLowerCase(), does = lab || !OF_LAB.includes(key) ? DOES[key] : undefined;
   if (e.key === "Escape") leave();
   if (!does || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || taken(document.activeElement, key)) return;
   e.preventDefault();

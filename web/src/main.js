@@ -6,7 +6,7 @@ import { html } from "./html.js";
 import "./keys.js";
 import { drawn } from "./matrix.js";
 import { forget, frames, heard, seen } from "./receive.js";
-import { connect, send } from "./socket.js";
+import { connect, send } from "./source.js";
 import { rows } from "./store.js";
 import { askAgain, lastView } from "./view.js";
 

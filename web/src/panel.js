@@ -1,4 +1,5 @@
 /** A part of the page that can be folded. Folded or off the screen it asks for nothing. */
+import { Drawer, DrawerButton } from "./drawer.js";
 import { html, useEffect, useRef } from "./html.js";
 import { folded, state, visible } from "./store.js";
 
@@ -48,8 +49,9 @@ export function Panel({ name, title, note = "", tools, children }) {
       <h2><button class="fold" aria-expanded=${open} aria-controls=${`body-${name}`} onClick=${() => fold(name)}>
         <span class="chevron" aria-hidden="true"></span>${title}</button></h2>
       ${open && note && html`<small class="other" data-testid=${`note-${name}`} role="status">${note}</small>`}
-      ${open && html`<div class="tools">${tools}</div>`}
+      ${open && html`<div class="tools">${tools}<${DrawerButton} name=${name} /></div>`}
     </header>
+    ${open && html`<${Drawer} name=${name} />`}
     <div class="body" id=${`body-${name}`} ref=${body} hidden=${!open}>${open && children}</div>
   </section>`;
 }

@@ -3,7 +3,7 @@
  * @import { Answer, ComposeSaid, CopyingSaid, Head, HeadsSaid, HeadScores, OfModel, ProbeAsked } from "./protocol.js"
  */
 import { computed, effect, signal } from "@preact/signals";
-import { latest } from "./socket.js";
+import { latest } from "./source.js";
 import { link, model, run, state, stored, visible } from "./store.js";
 
 /** @typedef {"heads" | "compose" | "copying"} Kind */

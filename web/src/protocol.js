@@ -72,7 +72,7 @@
  * @typedef {{t: "state", run: string, state: string, step: number | null, snapshots: number[], live: number | null,
  *   why: string | null, births: Mark[], trainer: Trainer, edits?: EditInForce[], computing?: string | null, waiting?: string[], computed?: number[]}} State why: it diverged
  * @typedef {{t: "cell", id: number, key: string, value: string, score: number, rank: number, margin: number | null,
- *   best: string}} CellSaid
+ *   best: string, within?: number}} CellSaid within: how far the score may be off, in a file
  * @typedef {{t: "reading", run: string, step: number, error: string | null, tokens: number[], marks: string[],
  *   asked: boolean[] | null, asks: "next" | "answer", heads: Role[], right: (string | null)[], predictions: Guess[][], parts: Record<string, (number | null)[]>,
  *   probabilities: (number | null)[]}} ReadingSaid with an error it has nothing else
@@ -109,15 +109,16 @@
  *   rows_from: Record<string, number>, serial: number}} View
  * @typedef {{t: "cell", run: string, step: number | null, picture: string, row: number, column: number,
  *   minus: number | null}} CellAsked
+ * @typedef {{t: "array", run: string, step: number | null, picture: string, minus: number | null, tokens: number[] | null, ablate: Head[]}} ArrayAsked
  * @typedef {{t: "tokens", run: string, text: string}} TokensAsked
  * @typedef {{t: "start", preset: string, seed: number, settings: Record<string, Plain>}} StartPreset
  * @typedef {{t: "start", run: string}} GoOn
  * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
  * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
- * @typedef {CellAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked | PanelAsked | InquiryAsked} Question gets an id when it is sent
+ * @typedef {CellAsked | ArrayAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked | PanelAsked | InquiryAsked} Question gets an id when it is sent
  *
- * @typedef {{v: number, t: "picture", run: string, step: number, picture: string, minus: number | null,
- *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number}} Header
+ * @typedef {{v: number, t: "picture" | "array", id?: number, run: string, step: number, picture: string, minus: number | null,
+ *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number, within?: number}} Header within: how far a value may be off, where the levels do not tell
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 

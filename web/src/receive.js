@@ -8,7 +8,7 @@ import { arrived, keep } from "./frames.js";
 import { VERSION } from "./protocol.js";
 import { merge } from "./rows.js";
 import { read } from "./sequence.js";
-import { send } from "./socket.js";
+import { send } from "./source.js";
 import { same } from "./steps.js";
 import { abouts, also, alsoOf, curvesOf, info, link, missing, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
 import { stillWanted } from "./view.js";

@@ -3,7 +3,7 @@ import { effect, signal } from "@preact/signals";
 import { choose, report } from "./actions.js";
 import { answersTo, chosen, facts, said } from "./facts.js";
 import { html, number, percent, refusal, typing } from "./html.js";
-import { ask } from "./socket.js";
+import { ask } from "./source.js";
 import { following, run, step, stored, trainer, training } from "./store.js";
 
 const answer = signal(""), outcome = signal(/** @type {FactEditSaid | null} */ (null)), wrong = signal(""), busy = signal(false);

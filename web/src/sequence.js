@@ -4,7 +4,7 @@
  */
 import { batch, computed, effect, signal } from "@preact/signals";
 import { percent } from "./html.js";
-import { latest } from "./socket.js";
+import { latest } from "./source.js";
 import { same } from "./steps.js";
 import { about, link, run, text, tokens } from "./store.js";
 

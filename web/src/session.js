@@ -1,5 +1,6 @@
 /** A reload goes on where it was: run and step stand in the address, the rest is kept for this tab, taste for this browser. */
 import { effect } from "@preact/signals";
+import { lab } from "./source.js";
 import * as store from "./store.js";
 import { theme } from "./theme.js";
 
@@ -10,6 +11,15 @@ const OF_TAB = { also, alsoOf, edited, truncation, basis, differs, minus, shared
 const OF_BROWSER = { theme, logSteps, groupsSwitched };
 
 /** @typedef {Record<string, import("@preact/signals").Signal<any>>} Signals */
+
+/** A page in a frame of its own, as in a notebook, keeps nothing. @param {() => Storage} of @returns {Storage | null} */
+function storageOf(of) {
+  try {
+    return of();
+  } catch {
+    return null;
+  }
+}
 
 /** @param {Storage} storage @param {string} key @param {Signals} signals */
 function recall(storage, key, signals) {
@@ -31,10 +41,15 @@ function remember(storage, key, signals) {
   });
 }
 
-recall(sessionStorage, TAB, OF_TAB);
-recall(localStorage, BROWSER, OF_BROWSER);
-remember(sessionStorage, TAB, OF_TAB);
-remember(localStorage, BROWSER, OF_BROWSER);
+/** @param {Storage | null} storage @param {string} key @param {Signals} signals */
+function keep(storage, key, signals) {
+  if (!storage) return;
+  recall(storage, key, signals);
+  remember(storage, key, signals);
+}
+
+if (lab) keep(storageOf(() => sessionStorage), TAB, OF_TAB); // all files share one: what is chosen in one is nothing for another
+keep(storageOf(() => localStorage), BROWSER, OF_BROWSER);
 
 /** #run=…&step=…: `engram lab RUN` names a run in this way, too. The token stands before the #, and stays there. */
 function readAddress() {
@@ -44,6 +59,7 @@ function readAddress() {
 }
 
 function writeAddress() {
+  if (location.protocol === "about:") return; // within another page there is no address to write
   const named = new URLSearchParams();
   if (run.value) named.set("run", run.value);
   if (run.value && step.value !== null) named.set("step", String(step.value));

@@ -1,6 +1,7 @@
 /**
- * The one connection: opens, is lost, opens again. Questions get an id and a promise.
- * @import { Answer, CellSaid, Frame, Heard, Question, TokensSaid, View } from "./protocol.js"
+ * The source of a lab, one connection: opens, is lost, opens again. Questions get an id and a promise.
+ * @import { Heard, Question, View } from "./protocol.js"
+ * @import { ArraySaid, Listener, Reply, Source } from "./source.js"
  */
 import { decode } from "./protocol.js";
 import { link } from "./store.js";
@@ -8,11 +9,8 @@ import { link } from "./store.js";
 const FIRST_WAIT = 250, LONGEST_WAIT = 4000; // milliseconds between two attempts
 const LOOKING = 8000, DOING = 60000, PROBING = 600000; // milliseconds that an answer may take
 
-/** @typedef {CellSaid | TokensSaid | Answer} Reply */
-/** @typedef {{opened: () => void, heard: (message: Heard) => void, seen: (frame: Frame) => void}} Listener */
-
 /** @type {WebSocket | null} */
-let socket = null;
+let current = null;
 let wait = FIRST_WAIT;
 let lastId = 0;
 /** @type {Map<number, (reply: Reply) => void>} */
@@ -26,9 +24,9 @@ function address() {
 }
 
 /** @param {Listener} listener */
-export function connect(listener) {
+function connect(listener) {
   const opening = new WebSocket(address());
-  socket = opening;
+  current = opening;
   opening.binaryType = "arraybuffer";
   opening.onopen = () => {
     link.value = "open";
@@ -37,9 +35,16 @@ export function connect(listener) {
   opening.onmessage = ({ data }) => {
     wait = FIRST_WAIT; // only a server that speaks counts: one that refuses the token may open and close at once
     if (typeof data === "string") hear(JSON.parse(data), listener);
-    else listener.seen(decode(data));
+    else seeOrSettle(decode(data), listener);
   };
   opening.onclose = () => lost(listener);
+}
+
+/** A picture may be the answer to a question. @param {import("./protocol.js").Frame} frame @param {Listener} listener */
+function seeOrSettle(frame, listener) {
+  if (frame.id === undefined) return listener.seen(frame);
+  waiting.get(frame.id)?.(/** @type {ArraySaid} */ (frame));
+  waiting.delete(frame.id);
 }
 
 /** @param {Heard} message @param {Listener} listener */
@@ -60,22 +65,22 @@ function lost(listener) {
 }
 
 /** @param {View | {t: "runs"}} message @returns {boolean} whether it left */
-export function send(message) {
-  if (socket?.readyState !== WebSocket.OPEN) return false;
-  socket.send(JSON.stringify(message));
+function send(message) {
+  if (current?.readyState !== WebSocket.OPEN) return false;
+  current.send(JSON.stringify(message));
   return true;
 }
 
 /** @param {Question} question @returns {Promise<Reply>} never fails: what went wrong is an Answer that is not ok */
-export function ask(question) {
+function ask(question) {
   const id = ++lastId;
   return new Promise((settle) => {
-    if (socket?.readyState !== WebSocket.OPEN) {
+    if (current?.readyState !== WebSocket.OPEN) {
       return settle({ t: "answer", id, ok: false, error: "there is no connection" });
     }
     waiting.set(id, settle);
     setTimeout(giveUp, patience(question.t), id);
-    return socket.send(JSON.stringify({ ...question, id }));
+    return current.send(JSON.stringify({ ...question, id }));
   });
 }
 
@@ -91,26 +96,5 @@ function giveUp(id) {
   waiting.delete(id);
 }
 
-/**
- * One question in flight; of those that come meanwhile only the latest is asked.
- * @template {Question} Q
- * @param {(reply: Reply, question: Q) => void} use
- */
-export function latest(use) {
-  /** @type {Q | null} */
-  let next = null;
-  let busy = false;
-  const go = async () => {
-    busy = true;
-    while (next) {
-      const question = next;
-      next = null;
-      use(await ask(question), question);
-    }
-    busy = false;
-  };
-  return (/** @type {Q} */ question) => {
-    next = question;
-    if (!busy) void go();
-  };
-}
+/** @type {Source} */
+export const socket = { lab: true, title: "", told: [], connect, send, ask };

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { choose, report } from "./actions.js";
 import { Dialog } from "./dialog.js";
 import { duration, html, plain } from "./html.js";
-import { ask } from "./socket.js";
+import { ask } from "./source.js";
 import { dialog, link, presets, step, trainer } from "./store.js";
 
 const chosen = signal("");

@@ -3,7 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { html, number, refusal } from "./html.js";
 import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
-import { latest } from "./socket.js";
+import { latest } from "./source.js";
 import { about, columns, link, now, run, state, visible } from "./store.js";
 
 const KEYS = /** @type {const} */ (["d", "store", "K", "lr"]);

@@ -8,7 +8,7 @@ import { html, number, percent } from "./html.js";
 import { hover } from "./matrix.js";
 import { valueAt } from "./protocol.js";
 import { reading } from "./sequence.js";
-import { latest } from "./socket.js";
+import { latest } from "./source.js";
 import { about, link, run, say, stored, subtracted } from "./store.js";
 
 /** @type {import("@preact/signals").Signal<{cell: CellSaid, of: CellAsked} | null>} */
@@ -34,7 +34,7 @@ function OfMemory({ picture, row, column }) {
   const rough = frame ? valueAt(frame, row, column) : null;
   return html`<p><b>${cell?.key ?? known?.rows[row] ?? row}</b> → <b>${cell?.value ?? known?.columns[column] ?? column}</b></p>
     <dl>
-      <dt>score</dt><dd>${number(cell?.score ?? rough)}</dd>
+      <dt>score</dt><dd>${number(cell?.score ?? rough)}${cell?.within ? html` <small>± ${number(cell.within, 1)}</small>` : ""}</dd>
       <dt>rank</dt><dd>${cell?.rank ?? "…"}</dd>
       <dt>margin</dt><dd>${cell ? number(cell.margin) : "…"}</dd>
       <dt>best</dt><dd>${cell?.best ?? "…"}</dd>

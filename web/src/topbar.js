@@ -2,6 +2,7 @@
 import { choose, control, goOn, pauseOrResume, toggleLive } from "./actions.js";
 import { html, useSignal } from "./html.js";
 import { Picker } from "./picker.js";
+import { lab, title } from "./source.js";
 import { dialog, following, info, link, ofOthers, run, state, trainer, training } from "./store.js";
 import { dark, toggleTheme } from "./theme.js";
 
@@ -48,16 +49,23 @@ function Elsewhere() {
       ${trainer.value.state} elsewhere →</button>`}`;
 }
 
+/** What only a lab has; a file has what stands below the page. */
+function More() {
+  const below = document.getElementById("report");
+  if (!lab) return below && html`<button class="quiet" data-testid="to-report" onClick=${() => below.scrollIntoView()}>Figures and settings ↓</button>`;
+  return html`${run.value && !ofOthers.value && html`<button class="live" data-testid="follow-live" aria-pressed=${following.value} title="Follow live (L)"
+      onClick=${toggleLive}><i aria-hidden="true"></i>Follow live</button>`}
+    <button data-testid="new-run" class="primary" onClick=${() => (dialog.value = "start")}>New run</button>`;
+}
+
 export function TopBar() {
   return html`<div class="topbar">
-    <h1>Engram <span>lab</span></h1>
+    <h1>${lab ? html`Engram <span>lab</span>` : title}</h1>
     <${Picker} />
     <${Condition} />
-    ${training.value ? html`<${Training} />` : html`<${Elsewhere} />`}
+    ${lab && (training.value ? html`<${Training} />` : html`<${Elsewhere} />`)}
     <span class="space"></span>
-    ${run.value && !ofOthers.value && html`<button class="live" data-testid="follow-live" aria-pressed=${following.value} title="Follow live (L)"
-      onClick=${toggleLive}><i aria-hidden="true"></i>Follow live</button>`}
-    <button data-testid="new-run" class="primary" onClick=${() => (dialog.value = "start")}>New run</button>
+    <${More} />
     <button class="icon" data-testid="theme" aria-label=${dark.value ? "Light colours" : "Dark colours"}
       title=${`${dark.value ? "Light" : "Dark"} colours (D)`} onClick=${toggleTheme}>${dark.value ? "☀" : "☾"}</button>
     <button class="icon" data-testid="help" aria-label="Help" title="Help (?)"

@@ -8,7 +8,7 @@ import { html, number, percent, plain } from "./html.js";
 import { inquiry } from "./inquiry.js";
 import { forked } from "./interventions.js";
 import { chosen as position } from "./sequence.js";
-import { ask } from "./socket.js";
+import { ask } from "./source.js";
 import { about, run, runs, tokens } from "./store.js";
 
 /** @typedef {{key: string, title: string, head: import("./protocol.js").Head | null, matrices: string[]}} Target */

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { html, number, percent } from "./html.js";
 import { Computing, Panel } from "./panel.js";
-import { latest } from "./socket.js";
+import { latest } from "./source.js";
 import { model, run, stored, truncation } from "./store.js";
 
 const NAMES = /** @type {Record<string, string>} */ ({ Q: "W_Q queries", K: "W_K keys", V: "W_V values", O: "W_O output", G: "W_G gate", I: "W_I up", F: "W_F down" });

@@ -4,7 +4,7 @@
  */
 import { computed, effect } from "@preact/signals";
 import { missingFrom } from "./rows.js";
-import { send } from "./socket.js";
+import { send } from "./source.js";
 import { strongest } from "./probing.js";
 import { ablate, about, also, basis, info, link, model, picked, promised, rows, run, runs, stored, subtracted, tokens, visible } from "./store.js";
 
@@ -19,8 +19,14 @@ export const associates = computed(() => ofKind("memory").length > 0);
 /** The memories on the wall, in the basis that was chosen, if the run has it. */
 export const wall = computed(() => ofKind(associates.value ? basis.value : "raw"));
 
+/** Heads that have pictures; of large ones a file may have left some out. */
+const drawable = computed(() => {
+  const names = new Set(ofKind("attention").map((p) => p.name));
+  return (about.value?.heads ?? []).filter(([layer, head]) => names.has(`attention:${layer}.${head}`));
+});
+
 /** The heads whose attention is drawn: all of them, or of many those that were picked. */
-const shown = computed(() => (model.value ? (picked.value.length ? picked.value : strongest.value) : about.value?.heads ?? []));
+const shown = computed(() => (model.value ? (picked.value.length ? picked.value : strongest.value) : drawable.value));
 
 /** One attention picture a head. */
 export const maps = computed(() =>

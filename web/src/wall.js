@@ -8,6 +8,7 @@ import { gradient } from "./paint.js";
 import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
 import { extent, fit, LEAST } from "./scale.js";
+import { lab } from "./source.js";
 import { about, basis, columns, differs, locked, minus, now, rooted, shared, stored } from "./store.js";
 import { associates, wall } from "./view.js";
 
@@ -92,6 +93,6 @@ export function Wall() {
     ${refused.value && html`<p class="hint" data-testid="not-computed">The weights of step ${stored} are the nearest: ${refused}.</p>`}
     <div class="wall">${wall.value.map((p) => html`<${Memory} key=${p.name} picture=${p} large=${large.value === p.name}
       enlarge=${() => (large.value = large.value === p.name ? "" : p.name)} />`)}</div>
-    ${!wall.value.length && html`<p class="hint">${about.value ? "This run has no matrices to show." : "Waiting for the run."}</p>`}
+    ${!wall.value.length && html`<p class="hint">${about.value ? `This ${lab ? "run" : "file"} has no matrices to show.` : "Waiting for the run."}</p>`}
   <//>`;
 }

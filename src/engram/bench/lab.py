@@ -1,4 +1,4 @@
-"""What watching costs a training, and how soon a step that is scrubbed to is seen."""
+"""What watching costs a training, how soon a step that is scrubbed to is seen, and what a report weighs."""
 
 import json
 import os
@@ -155,6 +155,14 @@ def _browser() -> str | None:
 @contextmanager
 def _opened(url: str, run: str) -> Iterator[Any]:
     """A page in Chromium that shows the run."""
+    with _chromium() as browser:
+        page = browser.new_page(viewport={"width": 1600, "height": 1400})
+        page.goto(f"{url}#run={run}")
+        yield page
+
+
+@contextmanager
+def _chromium() -> Iterator[Any]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
@@ -163,9 +171,7 @@ def _opened(url: str, run: str) -> Iterator[Any]:
         raise EngramError("bench lab: no Chromium on this machine; `make test` installs one where it can")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=_browser(), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1600, "height": 1400})
-        page.goto(f"{url}#run={run}")
-        yield page
+        yield browser
         browser.close()
 
 
@@ -201,3 +207,39 @@ def scrub(bench: Any) -> Iterator[Benchmark]:
     yield Benchmark("lab.scrub", median(seconds), 0.1, about)
     about = "from the address to the first paint of the page; baseline: 1 s"
     yield Benchmark("lab.first-paint", painted, 1.0, about)
+
+
+DRAWN = """async () => {
+  const lab = window.engramLab, there = (name) => lab.drawn(name) !== null;
+  const all = () => lab.view()?.pictures.length && lab.view().pictures.every(there);
+  while (!all()) await new Promise((done) => requestAnimationFrame(done));
+  return performance.now();
+}"""
+
+
+def report(bench: Any) -> Iterator[Benchmark]:
+    """The report of birth.joint at the size of the paper: megabytes, and seconds until all that is seen is drawn."""
+    with tempfile.TemporaryDirectory() as home, _chromium() as browser:
+        settings = ["plan.steps=24", "plan.batch=16", "plan.snapshot_every=1"]
+        _engram(home, "run", "birth.joint", "--seeds", "1", "--set", *settings, "--json", **SILENT).wait()
+        file = Path(home) / "report.html"
+        _engram(home, "report", "last", "-o", str(file), **SILENT).wait()
+        seconds = [_seconds_until_drawn(browser, file) for _ in range(5)]
+        size = file.stat().st_size / 1e6
+    yield Benchmark(
+        "lab.report.size",
+        size,
+        6.0,
+        "MB of a run with 25 stored steps, more than there is room for; baseline: 6 MB",
+        unit="MB",
+    )
+    about = f"median of {len(seconds)}, from the address to all pictures in view, from file://; baseline: 2 s"
+    yield Benchmark("lab.report", median(seconds), 2.0, about)
+
+
+def _seconds_until_drawn(browser: Any, file: Path) -> float:
+    page = browser.new_page(viewport={"width": 1600, "height": 1400})
+    page.goto(file.as_uri())
+    found = page.evaluate(DRAWN) / 1000
+    page.close()
+    return found

@@ -242,6 +242,7 @@ BENCHMARKS = {
     "sweep.hopeless": sweeps.hopeless,
     "lab.slowdown": lab.slowdown,
     "lab.scrub": lab.scrub,
+    "lab.report": lab.report,
     "probe.heads": probing.heads,
     "probe.pass": probing.warm,
     "engine.local": engines.local,

@@ -153,7 +153,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "ledger": LEDGER,
     "verify": LEDGER,
     "findings": {"findings": Table},
-    "report": {"report": str},
+    "report": {"report": str, "left_out": list[str]},
     "bench": {"benchmarks": list[Benchmark], "seconds": float},
     "cost": {"machine": str, "costs": Table},
     "doctor": {"doctor": dict[str, str]},

@@ -24,9 +24,11 @@ from engram.cli.output import (
     fail,
     near,
     only_the_answer_on_stdout,
+    say,
     tell,
     tell_figures,
     watched,
+    whole_page,
 )
 from engram.cli.predict import predict
 from engram.cli.probe import probe
@@ -91,7 +93,8 @@ def birth(
     if live:
         _live_birth(fresh, json)
         return
-    result, report = api.birth(fresh, device, watched("birth.joint, quick scale", Where(device=device)), path)
+    watch = watched("birth.joint, quick scale", Where(device=device))
+    result, report = api.birth(fresh, device, watch, path, whole_page())
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
@@ -136,7 +139,9 @@ def report(
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("report.html"),
     json: bool = False,
 ) -> None:
-    """Write one self-contained HTML file about runs; it opens offline.
+    """Write one self-contained HTML file about runs: the page of the lab with their data, figures and claims.
+
+    It opens offline, and is at most about 6 MB large: what there is no room for is named here and in the file.
 
     Parameters
     ----------
@@ -160,8 +165,11 @@ def report(
         from engram.records import Record
 
         read.result()
-    path = write_report(output.resolve(), "Engram report", [Record.of(kept) for kept in found])
-    answer({"report": str(path)}) if json else tell(f"report  {near(path)}")
+    records = [Record.of(kept) for kept in found]
+    left_out: list[str] = []
+    path = write_report(output.resolve(), "Engram report", records, page=whole_page(left_out.append))
+    say(*left_out)
+    answer({"report": str(path), "left_out": left_out}) if json else tell(f"report  {near(path)}")
 
 
 @app.command

@@ -45,6 +45,15 @@ def near(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
+def whole_page(tell: Callable[[str], None] = say) -> Any:
+    """How a report is made that is the page of the lab; what was left out of it is said on stderr, or as one wishes."""
+    from functools import partial
+
+    from engram.lab.whole import whole_report
+
+    return partial(whole_report, tell=tell)
+
+
 def tell_figures(paths: Iterable[Path]) -> None:
     """A line for each figure: its PNG, and the formats beside it; --json lists every file."""
     by_stem: dict[Path, list[str]] = {}

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from engram.cli.output import answer, near, say, tell, watched
+from engram.cli.output import answer, near, say, tell, watched, whole_page
 
 SNAPSHOTS = 100  # steps between stored weights: a series that can be scrubbed, forked and probed
 WORDS = {"previous": "previous-token head", "induction": "induction head"}
@@ -82,7 +82,8 @@ def _run(spec: Any, device: str, path: str) -> tuple[Any, Path]:
     runs = Runs({THREE: records}, "quick", [record.spec.seed])
     claims = [entry.to_json() for entry in entries_of(experiment, runs)] if spec.task.corpus == "code" else []
     figures = api.save_figures({f"{record.id}-birth": experiment.figure(runs)})
-    report = write_report(home() / "reports" / f"{record.id}.html", "A birth on real text", records, claims)
+    path_of = home() / "reports" / f"{record.id}.html"
+    report = write_report(path_of, "A birth on real text", records, claims, whole_page())
     return api.Result(experiment, "quick", time.monotonic() - began, claims, records, figures), report
 
 

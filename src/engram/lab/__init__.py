@@ -17,6 +17,9 @@ writes, and keeps nothing: either can die and come back.
     run_reader.py   the runs of a home as lists, rows, pictures and predictions
     watched_run.py  one run that somebody looks at
     pictures.py     what a run looks like at one step
+    still.py        runs as they are, for a page without a lab
+    whole.py        that page as one file, with figures and claims below
+    notebook.py     the same in a cell of a notebook
     presets.py      where a run can begin
     mailbox.py      the files between server and trainer
     trainer.py      the process that trains

@@ -64,6 +64,19 @@ class Cell(Message):
     minus: Step | None = None
 
 
+class Array(Message):
+    """A picture at full precision, as numbers to take away: the answer is a frame of dtype f4 with this id."""
+
+    t: Literal["array"]
+    id: Id
+    run: Name
+    step: Step | None = None
+    picture: Name
+    minus: Step | None = None
+    tokens: Annotated[tuple[Token, ...], Field(min_length=1, max_length=4096)] | None = None
+    ablate: Annotated[tuple[tuple[Id, Id], ...], Field(max_length=64)] = ()
+
+
 class Sequence(Message):
     """A sequence of the user's own (text, or token ids): predictions and where they come from."""
 
@@ -235,6 +248,7 @@ AskedOfPanels = AskedOfFacts | AskedOfTheory
 Said = (
     View
     | Cell
+    | Array
     | Sequence
     | Tokens
     | Runs

@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.errors import EngramError
 from engram.lab import pictures
-from engram.lab.protocol import Cell, Tokens, View, frame
+from engram.lab.protocol import Array, Cell, Tokens, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
 from engram.lab.watched_run import Cache, WatchedRun
 from engram.models import Weights
@@ -54,7 +54,7 @@ class RunReader:
         trainings = [line for line in lines(self.home) if line.kind == "Train" and line.why is None]
         known = {face.run: face for face in faces(self.home)}
         listed = [
-            {name: getattr(line, name) for name in LISTED} | _said_of(known.get(line.id) or Face(line.id, line.state))
+            {name: getattr(line, name) for name in LISTED} | said_of(known.get(line.id) or Face(line.id, line.state))
             for line in trainings
         ]
         return {"t": "runs", "runs": listed, "presets": []}
@@ -87,6 +87,17 @@ class RunReader:
         value, best = (pictures.mark(entry["columns"], i) for i in (asked.column, found["best"]))
         return {"t": "cell", "id": asked.id, "step": step} | found | {"key": key, "value": value, "best": best}
 
+    def array(self, asked: Array) -> bytes:
+        """A picture as numbers that nothing was taken from."""
+        run = self.seen(asked.run)
+        step = run.stored_step(asked.step)
+        minus = None if asked.minus is None else run.stored_step(asked.minus)
+        attends = asked.picture.startswith("attention:")
+        tokens, heads = (asked.tokens, asked.ablate) if attends else (None, ())
+        values = run.values(step, asked.picture, minus, tokens, heads)
+        header = {"t": "array", "id": asked.id, "run": run.id, "step": step, "picture": asked.picture, "minus": minus}
+        return frame(header, values, "f4")
+
     def sequence(self, asked: SequenceOf) -> dict[str, Any]:
         run = self.seen(asked.run)
         step = run.stored_step(asked.step)
@@ -115,7 +126,7 @@ class RunReader:
             return about | {"error": str(error)}
 
 
-def _said_of(face: Face) -> dict[str, Any]:
+def said_of(face: Face) -> dict[str, Any]:
     """JSON knows no infinity, which the last value of a run that diverged may be."""
     said = {name: getattr(face, name) for name in OF_FACE}
     return said | {"headline": {name: value if isfinite(value) else None for name, value in face.headline.items()}}

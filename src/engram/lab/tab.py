@@ -112,8 +112,11 @@ class Tab:
         self.view = view
         self.changed.set()
 
-    async def send(self, message: Message) -> None:
-        await self.ws.send_text(json.dumps(message, allow_nan=False))
+    async def send(self, message: Message | bytes) -> None:
+        if isinstance(message, bytes):
+            await self.ws.send_bytes(message)
+        else:
+            await self.ws.send_text(json.dumps(message, allow_nan=False))
 
     async def answer(self, asked: Said) -> None:
         """Every question and command gets an answer, whatever happens."""
@@ -123,7 +126,7 @@ class Tab:
             found = _refusal(getattr(asked, "id", None), explain_crash(error))
         await self.send(found)
 
-    async def found(self, asked: Said) -> Message:
+    async def found(self, asked: Said) -> Message | bytes:
         if isinstance(asked, AskedOfPanels):
             return await self.of_panels(asked)
         if isinstance(asked, AskedOfRun):
@@ -141,7 +144,7 @@ class Tab:
                 return await self.weights(asked)
             case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():
                 return await self.of_model(asked)
-        known = self.backend.reader_of(asked.run)  # type: ignore[union-attr]  # cell, sequence, tokens
+        known = self.backend.reader_of(asked.run)  # type: ignore[union-attr]  # cell, array, sequence, tokens
         return await self.backend.thread_of(asked.run, getattr(known, asked.t), asked)  # type: ignore[union-attr]
 
     async def of_panels(self, asked: AskedOfPanels) -> Message:

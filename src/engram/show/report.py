@@ -24,9 +24,13 @@ def report(
 
     least    seeds that a verdict needs: what fewer say is told beside the ledger's verdict, as the terminal does
     """
-    blocks = [_claims(claims, least) if claims else "", *(_run(record, pictures) for record, pictures in shown)]
-    body = f"<main><h1>{escape(title)}</h1>{''.join(blocks)}</main>"
+    body = f"<main><h1>{escape(title)}</h1>{content(shown, claims, least)}</main>"
     return document(title, text_of("report.css", "first.css"), body, allowed={"img-src": "data:"})
+
+
+def content(shown: Sequence[tuple[Record, Sequence[Picture]]], claims: Sequence[dict[str, Any]], least: int = 0) -> str:
+    """The same without a title, to stand in another page."""
+    return "".join([_claims(claims, least) if claims else "", *(_run(record, pictures) for record, pictures in shown)])
 
 
 def _run(record: Record, pictures: Sequence[Picture]) -> str:

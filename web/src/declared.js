@@ -1,0 +1,190 @@
+/**
+ * What stands behind each panel, one declaration for each: formula, meaning, and its numbers with the Python that gives the same.
+ * @import { Frame } from "./protocol.js"
+ */
+import { csvOf, csvOfFrame } from "./csv.js";
+import { find } from "./frames.js";
+import { number } from "./html.js";
+import { within } from "./inline.js";
+import { composedSaid, copiedSaid, headsSaid } from "./probing.js";
+import { valueAt } from "./protocol.js";
+import { reading } from "./sequence.js";
+import { ask, lab } from "./source.js";
+import { ablate, about, also, curvesOf, events, info, model, ofOthers, rows, run, runs, stored, tokens } from "./store.js";
+import { maps, wall } from "./view.js";
+
+/**
+ * @typedef {{title: string, file: string, csv: () => Promise<string> | string, python?: () => string, note?: string, picture?: string}} Item picture: the canvas that shows it
+ * @typedef {{formula: string, meaning: string, items: () => Item[]}} Declared
+ */
+
+/** A text as Python writes it. @param {unknown} value */
+const py = (value) => JSON.stringify(value);
+
+/** @param {string} id */
+const load = (id) => `import engram\n\nrecord = engram.load(${py(id)})\n`;
+
+/** A picture less that of another step, where the page shows that. @param {Frame} frame @param {string} before @param {(step: number) => string} values */
+const less = (frame, before, values) => (frame.minus === null ? `${before}values = ${values(frame.step)}\n`
+  : `${before}values = ${values(frame.step)}\nvalues = values - ${values(frame.minus)}\n`);
+
+/** @param {Frame} frame */
+function matrixPython(frame) {
+  const [kind, name] = frame.picture.split(/:(.*)/s);
+  const values = kind === "memory" ? (/** @type {number} */ step) => `record.model(${step}).memories[${py(name)}].scores().float().numpy()`
+    : (/** @type {number} */ step) => `torch.atleast_2d(record.model(${step}).weights[${py(name)}]).float().numpy()`;
+  return less(frame, `${kind === "memory" ? "" : "import torch\n"}${load(frame.run)}`, values);
+}
+
+const sequence = () => (tokens.value ? `tokens = ${py(tokens.value)}\n`
+  : `tokens = record.train.task.sample(record.train.seed, 2**41, 1).tokens[0, :1024]  # training never saw it\n`);
+
+/** Heads that are taken away on the page are taken away. */
+const without = () => ablate.value.map(([layer, head]) => `.ablate(${layer}, ${head})`).join("");
+
+/** @param {Frame} frame */
+function attentionPython(frame) {
+  const [layer, head] = frame.picture.slice("attention:".length).split(".").map(Number);
+  if (!ofOthers.value) return less(frame, `${load(frame.run)}${sequence()}`, (step) => `record.model(${step})${without()}(tokens).attention[${layer - 1}][0, ${head - 1}].float().numpy()`);
+  const name = (model.value?.name ?? "").split("/").pop();
+  return `import engram\nfrom engram.lab.model_questions import read\n\nnetwork = engram.read_network(${py(name)})  # the folder, file or name that the lab was given
+values = read(network, ${py(reading.value?.tokens ?? [])}, ${py(ablate.value)}).patterns[${layer}, ${head}]\n`;
+}
+
+/** @param {string} picture @param {string} title @param {(frame: Frame) => string} python @returns {Item[]} nothing while it has not come */
+function ofPicture(picture, title, python) {
+  const frame = find(picture);
+  if (!frame) return [];
+  return [{
+    title, picture, file: `${frame.run} ${picture} step ${frame.step}`, python: () => python(frame), csv: () => exactly(frame),
+    note: `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}, ${frame.shape.join(" × ")}, ${lab ? "exact" : `within ±${number(within(frame), 1)}`}`,
+  }];
+}
+
+/** The numbers that a lab has; a file has those of its picture. @param {Frame} frame */
+async function exactly(frame) {
+  const attends = frame.picture.startsWith("attention:");
+  const reply = await ask({ t: "array", run: frame.run, step: frame.step, picture: frame.picture, minus: frame.minus, tokens: attends ? tokens.value : null, ablate: attends ? ablate.value : [] });
+  if (reply.t !== "array") throw new Error(/** @type {import("./protocol.js").Answer} */ (reply).error ?? "there is no answer");
+  return csvOfFrame(/** @type {Frame} */ (reply), valueAt);
+}
+
+/** Everything that was measured, as the page has it. @param {string} id @returns {Item} */
+function curvesOfRun(id) {
+  const held = rows.value[id] ?? { step: [] }, names = ["step", ...(curvesOf.value[id] ?? []).map((c) => c.name).filter((name) => held[name])];
+  return {
+    title: id === run.value ? "All curves" : `All curves of ${id}`, file: `${id} curves`, note: `${held.step.length} rows, ${names.length - 1} columns`,
+    csv: () => csvOf([names, ...held.step.map((_, i) => names.map((name) => held[name][i]))]),
+    python: () => `${load(id)}frame = record.frame()\nvalues = {name: frame[name] for name in ${py(names)}}\n`,
+  };
+}
+
+/** What is predicted: a token and its probability, five times a row. @returns {Item[]} */
+function predictions() {
+  const said = reading.value;
+  if (!said?.predictions[0]?.length) return [];
+  const best = said.predictions[0].length, step = said.step;
+  return [{
+    title: "Predictions", file: `${said.run} predictions step ${step}`, note: `the likeliest ${best} tokens and their probabilities; five digits`,
+    csv: () => csvOf(said.predictions.map((line) => line.flatMap((guess) => [guess.token, guess.p]))),
+    python: ofOthers.value ? undefined : () => `import torch\n${load(said.run)}${sequence()}p = record.model(${step})${without()}(tokens).logits[0].softmax(dim=1).topk(${best}, dim=1)
+values = torch.stack([p.indices, p.values], dim=2).reshape(len(tokens), -1).numpy()\n`,
+  }];
+}
+
+/** @param {string} part */
+function probePython(part) {
+  const id = run.value ?? "", ours = `${load(id)}network = engram.network_of(record.model(${headsSaid.value?.step ?? stored.value}))\n`;
+  const theirs = `import engram\n\nnetwork = ${py((model.value?.name ?? "").split("/").pop())}  # the folder, file or name that the lab was given\n`;
+  return `${ofOthers.value ? theirs : ours}found = engram.probe(network, ${py(part)}, seeds=${model.value?.seeds ?? 3})\n`;
+}
+
+/** @returns {Item[]} */
+function scores() {
+  const said = headsSaid.value, copy = copiedSaid.value;
+  if (!said) return [];
+  return [{
+    title: "Scores of all heads", file: `${run.value} heads`, note: `step ${said.step}, ${said.heads.length} heads`,
+    csv: () => csvOf([["head", "previous", "induction", "copying"], ...said.heads.map((h) => [h.head, h.previous, h.induction, copy?.scores[h.head]])]),
+    python: () => `${probePython("heads")}values = [(h["head"], h["previous"], h["induction"]) for h in found.scores.to_json()]\n`,
+  }];
+}
+
+/** @returns {Item[]} */
+function partners() {
+  const said = composedSaid.value;
+  if (!said) return [];
+  return [{
+    title: "Recall through each writer", file: `${run.value} composition`, note: `step ${said.step}`,
+    csv: () => csvOf([["reader", "writer", "recall", "recall_raw"], ...said.readers.flatMap((r) => r.partners.map((p) => [r.reader, p.writer, p.recall, p.recall_raw]))]),
+    python: () => `${probePython("composition")}values = [(r["reader"], p["writer"], p["recall"]) for r in found.composition.to_json()["readers"] for p in r["partners"]]\n`,
+  }];
+}
+
+/** @type {Record<string, Declared>} by the name of the panel */
+export const DECLARED = {
+  timeline: {
+    formula: "loss = mean over positions of −ln p(right token)      recall of W = share of questions i with argmaxⱼ vⱼᵀ W kᵢ = right answer",
+    meaning: "Each curve is a column of the record; dashed lines are theory. A memory is born when its recall first passes one half.",
+    items: () => [run.value ?? "", ...also.value].filter((id) => rows.value[id]).map(curvesOfRun),
+  },
+  wall: {
+    formula: "score = vᵀ W k,  W = Σ α u eᵀ      margin = score of the right answer − largest score of a wrong one",
+    meaning: "Rows are asked, columns answer, and the largest score of a row is recalled. In an output memory keys k ask and values v answer, in a key memory the other way round.",
+    items: () => wall.value.flatMap((p) => ofPicture(p.name, p.title, matrixPython)),
+  },
+  attention: {
+    formula: "A[t, s] = softmax over s ≤ t of x_tᵀ W_K x_s  (divided by √d at standard scale)",
+    meaning: "Row t is the attention of position t over earlier positions s. A previous-token head looks just beside the diagonal, an induction head behind earlier visits of the current token.",
+    items: () => [...maps.value.flatMap((m) => ofPicture(m.name, `Layer ${m.layer}, head ${m.head}`, attentionPython)), ...predictions()],
+  },
+  heads: {
+    formula: "previous = mean over t of A[t, t − 1]      induction = mean over repeated tokens t of A[t, s + 1],  z_s = z_t",
+    meaning: "Both are measured on random tokens that come twice, where nothing but the repetition helps. One means that all attention goes there.",
+    items: scores,
+  },
+  composition: {
+    formula: "S[k, j] = W_Q n(x_k) · W_K n′(W_O W_V n(x̃_j))      recall = share of tokens k with argmaxⱼ (S[k, j] − meanᵢ S[i, j]) = k",
+    meaning: "Do the keys of a reading head find a token by what an earlier head wrote? Chance is one over the number of tokens; a cut shows whether the reader needs that writer.",
+    items: partners,
+  },
+  truncation: {
+    formula: "W = Σᵢ σᵢ lᵢ rᵢᵀ,  σ₁ ≥ σ₂ ≥ …      kept: the first ⌊ρ · min(shape)⌋ terms",
+    meaning: "A matrix is replaced by the nearest one of lower rank. What changes was stored in its small singular values.",
+    items: () => [],
+  },
+  edits: {
+    formula: "W_F ← W_F + β d k̃ᵀ,  k̃ = C⁻¹k / kᵀC⁻¹k,  d = (u_new − u_old) / ‖u_new − u_old‖",
+    meaning: "One outer product moves the answer to the key k of a prompt. With C, the second moment of keys over text, other answers move as little as they can.",
+    items: () => [],
+  },
+  interventions: {
+    formula: "fork at step s: the rows before s are those of the parent; the event acts, and training goes on",
+    meaning: "Nothing that was measured before an intervention changes. The same events give the same rows, to the byte.",
+    items: () => [{
+      title: "What was done", file: `${run.value} events`, csv: () => csvOf([["step", "what"], ...events.value.map((e) => [e.step, e.what])]),
+      python: () => `${load(run.value ?? "")}values = [(event.step, event.sentence) for event in record.train.events]\n`, note: `${events.value.length} events`,
+    }],
+  },
+  branches: {
+    formula: "branches = runs with the same Spec but for their events",
+    meaning: "A branch has the rows of its parent up to the step of its last event. Tick it to see both curves.",
+    items: () => {
+      const family = (runs.value ?? []).filter((r) => r.family === info.value?.family);
+      return [{
+        title: "Branches", file: `${run.value} branches`, note: `${family.length} runs`,
+        csv: () => csvOf([["run", "from step", "rows", "state", "last event"], ...family.map((r) => [r.id, r.parts_at, r.rows, r.state, r.events.at(-1)?.what ?? ""])]),
+        python: () => `import engram\n\nrecords = [engram.load(name) for name in ${py(family.map((r) => r.id))}]\nvalues = [(record.id, len(record.table)) for record in records]\n`,
+      }];
+    },
+  },
+  settings: {
+    formula: "a run = a pure function of its Spec (task, model, plan, seed, events)",
+    meaning: "The name ends in the hash of all fields that are not at their defaults. The same Spec on the same machine gives the same rows.",
+    items: () => [{
+      title: "All settings", file: `${run.value} settings`, note: `${about.value?.settings.length ?? 0} fields`,
+      csv: () => csvOf([["field", "value"], ...(about.value?.settings ?? []).map((s) => [s.name, s.value])]),
+      python: () => `${load(run.value ?? "")}from engram.records import stored_spec\n\nvalues = dict(stored_spec.fields(record.spec_json))\n`,
+    }],
+  },
+};

@@ -75,6 +75,7 @@ def _connected(address: str | None) -> Iterator[Any]:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray  # type: ignore[import-not-found]
+        from ray.exceptions import RayError  # type: ignore[import-not-found]
     except ImportError:
         raise EngramError("--engine ray needs Ray: pip install 'engram[ray]'") from None
     own = {"num_cpus": cores(), "include_dashboard": False, "object_store_memory": OBJECTS} if address is None else {}
@@ -83,7 +84,7 @@ def _connected(address: str | None) -> Iterator[Any]:
     try:
         with _own_signals():
             ray.init(address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError, RayError) as error:
         why = " ".join(str(error).split())
         raise EngramError(f"{_not_connected(address)} ({why:.200})") from None
     with redirect_stdout(cast(TextIO, WithoutRay(sys.stdout))):

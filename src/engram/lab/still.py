@@ -174,7 +174,7 @@ def spread(steps: Sequence[int], marked: Sequence[int] = ()) -> list[int]:
     """All steps, the most telling first: the last, the first, those at marks, then those that halve what is left.
 
     >>> spread([0, 1, 2, 4, 8, 16, 32], [5])
-    [32, 0, 4, 2, 16, 1, 8]
+    [32, 0, 4, 1, 8, 2, 16]
     """
     at_marks = [max((s for s in steps if s <= mark), default=steps[0]) for mark in marked]
     halves = [steps[i] for i in _halves(0, len(steps) - 1)]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from drawers import open_drawer, taken
 from engram.facts.learn import spec_of_file
 from engram.learning import SGD, Plan
 from engram.models.factual import LinearHead
@@ -169,3 +170,15 @@ def test_stages_and_the_first_step_beside_what_was_measured(browser: Browser, la
         page.get_by_test_id("theory-K").fill("2")
         page.get_by_test_id("theory-K").press("Enter")
         expect(page.get_by_test_id("theory-levels")).to_contain_text("K = 2")
+
+
+def test_the_table_is_the_same_in_python(
+    page: Page, lab: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGRAM_HOME", str(lab.home))
+    open_drawer(page, "facts")
+    ((_, cells, values),) = taken(page, "facts", tmp_path)
+    first = cells[0].index("p")
+    assert cells[0][first : first + 4] == ["p", "margin", "own", "interference"]
+    for row, told in zip(cells[1:], values, strict=True):
+        assert [float(cell) for cell in row[first : first + 4]] == pytest.approx(told, rel=1e-3, abs=1e-3)

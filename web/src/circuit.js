@@ -14,7 +14,7 @@ const PLACES = [0, 1, 5]; // of the colours of lines: read, for the answer, agai
 const LITTLE = 0.01, FEW = 4; // what is next to nothing; more lines of that kind are left out
 
 /** @type {import("@preact/signals").ReadonlySignal<{said: CircuitSaid | null, error: string} | null>} */
-const told = inquiry("circuit", (of) => ({ t: "circuit", ...of }));
+export const circuitSaid = inquiry("circuit", (of) => ({ t: "circuit", ...of }));
 
 /** @typedef {{node: CircuitNode, x: number, y: number}} Placed */
 
@@ -91,7 +91,7 @@ function Key() {
 }
 
 export function Circuit() {
-  const said = told.value?.said, wrong = told.value?.error || said?.why;
+  const said = circuitSaid.value?.said, wrong = circuitSaid.value?.error || said?.why;
   return html`<${Panel} name="circuit" title="Circuit" note=${atOther.value}>
     ${(wrong || !said) && html`<p class="hint">${wrong || "Measuring every part…"}</p>`}
     ${said && !said.why && html`<${Graph} said=${said} /><${Key} />

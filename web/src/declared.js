@@ -2,7 +2,9 @@
  * What stands behind each panel, one declaration for each: formula, meaning, and its numbers with the Python that gives the same.
  * @import { Frame } from "./protocol.js"
  */
+import { circuitSaid } from "./circuit.js";
 import { csvOf, csvOfFrame } from "./csv.js";
+import { facts, said as factsSaid } from "./facts.js";
 import { find } from "./frames.js";
 import { number } from "./html.js";
 import { within } from "./inline.js";
@@ -10,7 +12,9 @@ import { composedSaid, copiedSaid, headsSaid } from "./probing.js";
 import { valueAt } from "./protocol.js";
 import { reading } from "./sequence.js";
 import { ask, lab } from "./source.js";
+import { matrices as spectra, spectrumSaid } from "./spectrum.js";
 import { ablate, about, also, curvesOf, events, info, model, ofOthers, rows, run, runs, stored, tokens } from "./store.js";
+import { predicted } from "./theory.js";
 import { maps, wall } from "./view.js";
 
 /**
@@ -121,6 +125,62 @@ function partners() {
   }];
 }
 
+/** The numbers of every part and of every line of the circuit. @returns {Item[]} */
+function circuit() {
+  const said = circuitSaid.value?.said;
+  if (!said || said.why) return [];
+  const before = `from engram.lab.circuits import circuit\n${load(said.run)}found = circuit(record.train, record.model(${said.step}))\n`;
+  return [{
+    title: "Parts", file: `${said.run} circuit parts step ${said.step}`, note: `step ${said.step}, ${said.nodes.length} parts and memories`,
+    csv: () => csvOf([["part", "adds", "worth", "recall", "role"], ...said.nodes.map((n) => [n.name, n.attribution, n.worth, n.recall, n.role])]),
+    python: () => `${before}values = [(n["name"], n.get("attribution"), n.get("worth"), n.get("recall")) for n in found["nodes"]]\n`,
+  }, {
+    title: "Lines", file: `${said.run} circuit lines step ${said.step}`, note: `step ${said.step}, ${said.edges.length} lines`,
+    csv: () => csvOf([["from", "to", "recall", "cut", "adds"], ...said.edges.map((e) => [e.from, e.to, e.recall, e.cut, e.attribution])]),
+    python: () => `${before}values = [(e["from"], e["to"], e["recall"], e["cut"], e["attribution"]) for e in found["edges"]]\n`,
+  }];
+}
+
+/** @returns {Item[]} */
+function singularValues() {
+  const said = spectrumSaid.value?.said;
+  if (!said) return [];
+  return [{
+    title: "Singular values", file: `${said.run} singular values step ${said.step}`, note: `step ${said.step}, ${spectra.value.length} matrices; six digits`,
+    csv: () => csvOf([["matrix", "k", "singular_value"], ...spectra.value.flatMap((m) => m.values.map((v, k) => [m.name, k + 1, v]))]),
+    python: () => `import torch\n${load(said.run)}weights = record.model(${said.step}).weights
+values = [(name, k + 1, float(s)) for name in ${py(spectra.value.map((m) => m.name))} for k, s in enumerate(torch.linalg.svdvals(weights[name].double()))]\n`,
+  }];
+}
+
+/** @returns {Item[]} */
+function beliefs() {
+  const said = factsSaid.value;
+  if (!said) return [];
+  const names = /** @type {(keyof import("./protocol.js").Fact)[]} */ (["subject", "relation", "answer", "guess", "rival", "p", "margin", "own", "interference", "frequency", "learned"]);
+  return [{
+    title: "All facts", file: `${said.run} facts step ${said.step}`, note: `step ${said.step}, ${facts.value.length} facts`,
+    csv: () => csvOf([[...names, "stage"], ...facts.value.map((f) => [...names.map((name) => f[name]), said.stages[f.stage]])]),
+    python: () => `from engram.facts.bench import Bench\nfrom engram.records.weights import initial_weights\n${load(said.run)}spec = record.train
+bench = Bench(spec.model, spec.at(spec.steps).task.book(spec.seed), spec.seed)
+rows = bench.measured(record.model(${said.step}).weights, initial_weights(spec))
+values = [(row.belief.right, row.margin, row.own, row.interference) for row in rows]\n`,
+  }];
+}
+
+/** What a width holds and needs, as the sliders stand. @returns {Item[]} */
+function sizes() {
+  const said = predicted.value;
+  if (!said?.capacity.length || said.run !== run.value) return [];
+  const { d, store } = said.at;
+  const lines = (/** @type {import("./protocol.js").Predicted} */ m) => /** @type {[string, import("./protocol.js").SizeSaid][]} */ ([[`d = ${d} holds`, m.holds], [`d = ${2 * (d ?? 0)} holds`, m.twice], [`${store} ${m.stores} need`, m.needs]])
+    .map(([what, of]) => [m.memory, what, of.theory.value, of.measured.value, of.measured.low, of.measured.high, of.command]);
+  return [{
+    title: "What fits", file: `${said.run} sizes`, note: "with the command that gives the same",
+    csv: () => csvOf([["memory", "what", "theory", "measured", "low", "high", "command"], ...said.capacity.flatMap(lines)]),
+  }];
+}
+
 /** @type {Record<string, Declared>} by the name of the panel */
 export const DECLARED = {
   timeline: {
@@ -157,6 +217,26 @@ export const DECLARED = {
     formula: "W_F ← W_F + β d k̃ᵀ,  k̃ = C⁻¹k / kᵀC⁻¹k,  d = (u_new − u_old) / ‖u_new − u_old‖",
     meaning: "One outer product moves the answer to the key k of a prompt. With C, the second moment of keys over text, other answers move as little as they can.",
     items: () => [],
+  },
+  circuit: {
+    formula: "logit of the right answer − mean logit = Σ over parts of what each adds      worth = loss without the part − loss",
+    meaning: "Means over unseen sequences. A part has a role only where a probe confirms it at this step; a cut takes what one head wrote from the keys of another and nothing else.",
+    items: circuit,
+  },
+  spectrum: {
+    formula: "W = Σᵢ σᵢ lᵢ rᵢᵀ,  σ₁ ≥ σ₂ ≥ …      effective rank = exp(−Σ pᵢ ln pᵢ),  pᵢ = σᵢ / Σ σ",
+    meaning: "A memory of many pairs has many singular values of like size; one large one stands for what all pairs share. The table tells what is lost with fewer of them.",
+    items: singularValues,
+  },
+  facts: {
+    formula: "margin = ln p(right) − ln p(rival)      interference = c · Σ over j ≠ i of vⱼ (kⱼ · kᵢ),  c = u_right − u_rival,  ΔW ≈ Σⱼ vⱼ kⱼᵀ",
+    meaning: "The learned fact with the smallest margin breaks first. Interference is what the other facts of the same matrix add to its lead, or take from it.",
+    items: beliefs,
+  },
+  theory: {
+    formula: "first step: ΔW = −η ∇L,  −∇L = Σₖ u_k Σ (1{y = k} − p̂(k)) xᵀ      what fits: each table names its law",
+    meaning: "Laws of the papers at the sizes of this run, beside fits to what was measured. The sliders ask for other sizes; nothing is trained.",
+    items: sizes,
   },
   interventions: {
     formula: "fork at step s: the rows before s are those of the parent; the event acts, and training goes on",

@@ -19,8 +19,8 @@ const NAMES = /** @type {Record<string, string>} */ ({ p_correct: "p(correct)", 
 const picked = signal(""), share = signal("0.2"), refused = signal("");
 
 /** @type {import("@preact/signals").ReadonlySignal<{said: SpectrumSaid | null, error: string} | null>} */
-const told = inquiry("spectrum", (of) => ({ t: "spectrum", ...of }));
-const matrices = computed(() => (told.value?.said?.matrices ?? []).flatMap((m) => (m.values ? [{ ...m, values: m.values }] : [])));
+export const spectrumSaid = inquiry("spectrum", (of) => ({ t: "spectrum", ...of }));
+export const matrices = computed(() => (spectrumSaid.value?.said?.matrices ?? []).flatMap((m) => (m.values ? [{ ...m, values: m.values }] : [])));
 const colours = computed(() => coloursOf(matrices.value.map((m) => m.name)));
 /** As the server offers them to interventions. */
 const trained = computed(() => {
@@ -103,7 +103,7 @@ function Truncation() {
 }
 
 export function Spectrum() {
-  const { said, error } = told.value ?? {}, some = matrices.value.length > 0;
+  const { said, error } = spectrumSaid.value ?? {}, some = matrices.value.length > 0;
   return html`<${Panel} name="spectrum" title="Spectrum" note=${atOther.value}>
     ${!some && html`<p class="hint">${error || (said ? "No matrix has singular values that are numbers." : "Waiting for the weights…")}</p>`}
     ${some && html`<${Legend} /><${Values} /><${History} /><${Truncation} />`}

@@ -10,9 +10,11 @@ const KEYS = /** @type {const} */ (["d", "store", "K", "lr"]);
 /** @typedef {typeof KEYS[number]} Key */
 const FINE = 8; // places of a slider for each doubling
 
+/** Of the sizes at which the sliders stand. */
+export const predicted = signal(/** @type {PredictSaid | null} */ (null));
 /** What was asked of other sizes; those not touched are the run's. */
 const typed = signal(/** @type {Partial<Record<Key, number>>} */ ({}));
-const told = signal(/** @type {TheorySaid | null} */ (null)), predicted = signal(/** @type {PredictSaid | null} */ (null)), drawn = signal(/** @type {LevelsSaid | null} */ (null));
+const told = signal(/** @type {TheorySaid | null} */ (null)), drawn = signal(/** @type {LevelsSaid | null} */ (null));
 const failed = signal({ of: "", error: "" });
 const said = computed(() => (told.value?.run === run.value ? told.value : null));
 const sizes = computed(() => (predicted.value?.run === run.value ? predicted.value : null));

@@ -40,6 +40,7 @@ ASKED = {
     "run": ["run", "memory.margin", "--scale", "smoke"],
     "show": ["show", "memory.margin", "--scale", "smoke"],
     "ledger": ["ledger", "memory.margin"],
+    "cite": ["cite", "memory.margin"],
     "doctor": ["doctor"],
     "predict": ["predict", "pairs", "1000"],
     "runs ls": ["runs", "ls"],

@@ -11,6 +11,7 @@ from engram.claims import Claim, Measure, Runs, Scale
 from engram.claims.experiment import Experiment, known_scale, unique
 from engram.claims.index import Index, Spoiled, refuse_spoiled
 from engram.claims.multiplicity import claim_p, risk
+from engram.claims.papers import NAMES
 from engram.claims.ranges import tested_range
 from engram.claims.registration import FRESH, Sentence, Status, made_under, registration
 from engram.claims.seeds import seeds_in_words
@@ -18,23 +19,7 @@ from engram.specs import Spec
 from engram.specs.encode import digest_of
 from engram.specs.spec import run_id
 
-PAPERS = (
-    "Birth of a Transformer",
-    "Understanding factual recall",
-    "Cabannes, Dohmatob and Bietti 2024",
-    "Cabannes, Simsek and Bietti 2024",
-    "Chen, Bruna and Bietti 2025",
-    "Smart, Bietti and Sengupta 2025",
-    "Sanford, Hsu and Telgarsky 2024",
-    "Wang, Nichani, Bietti, Damian, Hsu, Lee and Wu 2025",
-    "Ramsauer et al. 2021",
-    "Krotov and Hopfield 2016",
-    "Demircigil et al. 2017",
-    "Hopfield 1982",
-    "Olsson et al. 2022",
-    "Meng, Bau, Andonian and Belinkov 2022",
-    "This project",
-)
+PAPERS = (*NAMES, "This project")
 TALKS, OTHER = "Talks and slides", "Other sources"
 OF_FOLDER = {"birth": "Birth of a Transformer"}  # for experiments whose source names no paper
 

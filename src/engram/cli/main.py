@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 from cyclopts import App, CycloptsError, Parameter
 
 from engram.cli.bench import bench
+from engram.cli.cite import cite
 from engram.cli.completion import completion, share_parameters
 from engram.cli.cost import cost
 from engram.cli.experiments import fields, list_, show
@@ -54,7 +55,7 @@ app = App(
 )
 for command in (run, show, fields, bench, cost, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
     app.command(command)
-for command in (verify, ledger, findings, register, completion):
+for command in (verify, ledger, cite, findings, register, completion):
     app.command(command)
 app.command(list_, name="list")
 

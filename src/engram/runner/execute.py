@@ -207,7 +207,7 @@ def environment(device: str, path: str) -> dict[str, Any]:
     machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
     machine["processor"] = processor()
     how = {"device": device, "threads": torch.get_num_threads(), "path": path, "pid": os.getpid()}
-    return _versions() | {"commit": _commit(), "registration": in_force()} | machine | how
+    return _versions() | {"commit": commit_of_sources(), "registration": in_force()} | machine | how
 
 
 CPUINFO = Path("/proc/cpuinfo")  # of Linux
@@ -229,7 +229,7 @@ def _versions() -> dict[str, str]:
 
 
 @lru_cache(maxsize=1)
-def _commit() -> str | None:
+def commit_of_sources() -> str | None:
     """The commit of the source tree, if Engram runs from one."""
     tree = Path(__file__).parents[3]
     if not (tree / ".git").exists():

@@ -1,4 +1,5 @@
 # make birth   sets up .venv and watches an induction head being born
+# make docs    builds the site of all documents in build/site
 # make page    builds the page of the lab from web/ (needs node)
 # make test    sets up everything that tests need, and runs them
 # make findings  writes docs/findings.md with its figures, after records were added
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls capacities costs page page-check
+.PHONY: docs birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls capacities costs page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
@@ -73,6 +74,10 @@ controls: $(VENV)/.core
 page: web/node_modules/.done
 	@cd web && npm run -s check && npm run -s build
 
+# The site in build/site, without a network: every warning is an error.
+docs: $(VENV)/.docs
+	@$(BIN)/python -m sphinx -q -W --keep-going -j auto -c docs -b html -d build/doctrees . build/site && echo "build/site/docs/index.html"
+
 # The committed page must be what its sources build; installing Engram needs no node.
 page-check:
 	@if command -v npm >/dev/null; then $(MAKE) -s web/node_modules/.done && cd web && npm run -s check && npm run -s build -- --check; \
@@ -94,6 +99,10 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.core
+	@$(PIP) -e '.[docs]'
+	@touch $@
 
 # A Slurm for the tests of its engine; where it cannot be had, they are skipped with a reason.
 $(VENV)/.slurm: | $(VENV)/.dev

@@ -42,9 +42,8 @@ def claims(records):
         [record.last(column) for record in records]
         for column in ("accuracy.in_context", "recall.W_K2", "attention.chain")
     )
-    one_more = 1 / (
-        64 * 24
-    )  # of the positions of a batch: seeds that all say 1 would otherwise have no spread to judge by
+    # one of the positions of a batch: seeds that all say 1 would otherwise have no spread to judge by
+    one_more = 1 / (64 * 24)
     right = Measure.over_seeds("accuracy at the end", accuracy, low=0.9, resolution=one_more)
     no_head = Measure.over_seeds("recall of W_K2, which an induction head needs", W_K2, high=0.3)
     no_chain = Measure.over_seeds("layer 1 looks back from where layer 2 looks", chain, high=0.3)

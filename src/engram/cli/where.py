@@ -39,7 +39,7 @@ class Computing:
 
     engine: Annotated[str, Parameter(name="--engine")] = "local"
     address: Annotated[str | None, Parameter(name="--address", show_default=False)] = None
-    sbatch: Annotated[tuple[str, ...], Parameter(name="--sbatch", show_default=False)] = ()
+    sbatch: Annotated[tuple[str, ...], Parameter(name="--sbatch", consume_multiple=1, show_default=False)] = ()
     workers: Annotated[WholeNumber | None, Parameter(name="--workers", show_default=False)] = None
     threads: Annotated[WholeNumber | None, Parameter(name="--threads", show_default=False)] = None
     memory: Annotated[str | None, Parameter(name="--memory", show_default=False)] = None

@@ -40,13 +40,18 @@ class Nodes:
     def _of_second(self) -> list[int]:
         """The raylet and all that it began."""
         (raylet,) = self.second.all_processes["raylet"]
-        found = [raylet.process.pid]
-        for pid in found:
-            found += children(pid)
-        return found
+        return descendants(raylet.process.pid)
 
     def end(self) -> None:
         self._cluster.shutdown()
+
+
+def descendants(pid: int) -> list[int]:
+    """The process, and all that it began."""
+    found = [pid]
+    for one in found:
+        found += children(one)
+    return found
 
 
 def children(parent: int) -> list[int]:

@@ -21,7 +21,7 @@ from engram.engines.slurm import Slurm
 from engram.engines.slurm_batch import batches
 from engram.specs import Train
 from engram.specs.spec import run_id
-from own_ray import Nodes
+from own_ray import Nodes, descendants
 from own_slurm import own_slurm
 
 STEPS, SEEDS = 1500, (0, 1, 2)
@@ -86,8 +86,8 @@ def ray_worker_killed(shop: Workshop, chance: Random) -> Verdict:
 
 
 def kill_worker(chance: Random) -> None:
-    """One of the actors, wherever it is."""
-    pids = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if b"ray::Guest" in _read(path)]
+    """One of the actors of our own nodes: another cluster may be at work on this machine."""
+    pids = [pid for pid in descendants(os.getpid()) if b"ray::Guest" in _read(Path(f"/proc/{pid}/cmdline"))]
     if pids:
         os.kill(chance.choice(pids), signal.SIGKILL)
 

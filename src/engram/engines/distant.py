@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0  # seconds after which a worker says that there is nothing new
 SILENCE = 120.0  # seconds after which one that says nothing is given up
+GONE = {  # errors of Ray that users meet, in words
+    "ActorUnschedulableError": "it has left the cluster",
+    "ActorDiedError": "its process has ended, without a word",
+    "WorkerCrashedError": "its process has ended, without a word",
+}
 
 
 class Distant:
@@ -157,4 +162,6 @@ def _in_words(error: BaseException) -> str:
         return f"Engram cannot be imported there ({' '.join(str(_cause(error)).split()):.150}); install it"
     lines = [line.strip() for line in re.sub(r"\x1b\[\d*m", "", str(error)).splitlines() if line.strip()]
     said = lines[-1 if any("Traceback" in line or ' File "' in f" {line}" for line in lines) else 0] if lines else ""
+    if type(error).__name__ in GONE:
+        return GONE[type(error).__name__]
     return f"{type(error).__name__}: {said:.200}" if said else type(error).__name__

@@ -21,6 +21,7 @@ writes, and keeps nothing: either can die and come back.
     whole.py        that page as one file, with figures and claims below
     notebook.py     the same in a cell of a notebook
     presets.py      where a run can begin
+    lesson.py       a text beside a run; lesson_blocks.py and lesson_words.py read it, lessons.py finds it
     mailbox.py      the files between server and trainer
     trainer.py      the process that trains
 """

@@ -17,6 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from engram.errors import EngramError
 from engram.lab.fact_messages import AskedOfFacts
+from engram.lab.lesson_messages import AskedOfLessons
 from engram.lab.message import Id, Message, Name, OfModel, Step, Text, Token
 from engram.lab.theory_messages import AskedOfTheory
 
@@ -259,6 +260,7 @@ Said = (
     | AskedOfModel
     | AskedOfRun
     | AskedOfPanels
+    | AskedOfLessons
 )
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 

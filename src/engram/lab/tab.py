@@ -13,6 +13,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from engram.errors import EngramError, explain_crash
 from engram.lab.backend import Backend, order_of
 from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
+from engram.lab.lesson_messages import AskedOfLessons
 from engram.lab.protocol import (
     VERSION,
     AskedOfModel,
@@ -131,6 +132,8 @@ class Tab:
             return await self.of_panels(asked)
         if isinstance(asked, AskedOfRun):
             return await self.backend.inquire(asked)
+        if isinstance(asked, AskedOfLessons):
+            return await asyncio.to_thread(self.backend.lessons.answer, asked)
         match asked:
             case Runs():
                 return await self.runs()

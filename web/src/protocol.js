@@ -110,9 +110,11 @@
  * @typedef {{kind: "question", n: number, ask: LessonBlock[], answer: LessonBlock[], choices?: LessonPart[][], right?: number, number?: {value?: number, measured?: Measured, within: number}}} LessonQuestion
  * @typedef {LessonQuestion | {kind: "heading" | "text", words: LessonPart[]} | {kind: "list", items: LessonPart[][]}} LessonBlock
  * @typedef {{name: string, run: string, steps: number, seconds: number | null, preset: string, seed: number, settings: Record<string, Plain>}} LessonRun
+ * @typedef {{name: string, meaning: string, type: "integer" | "number" | "boolean" | "text" | "json", words: string, value: string, default: string | null, choices: string[] | null}} FullField
+ * @typedef {{t: "fields", id: number, preset: string, fields: FullField[]}} FieldsSaid
  * @typedef {{t: "lesson", id: number, name: string, title: string, about: string, runs: LessonRun[], blocks: LessonBlock[]}} LessonSaid
  * @typedef {{t: "lessons", id: number, lessons: {name: string, title: string, about: string}[]}} LessonsSaid
- * @typedef {{t: "lesson", name: string} | {t: "lessons"}} LessonAsked
+ * @typedef {{t: "lesson", name: string} | {t: "lessons"} | {t: "fields", preset: string}} LessonAsked
  *
  * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null,
  *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, reads: boolean, also: string[],

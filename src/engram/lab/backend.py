@@ -12,6 +12,7 @@ from threading import Event
 from typing import Any
 
 from engram.errors import EngramError
+from engram.lab.all_fields import described
 from engram.lab.any_step import AnyStep
 from engram.lab.fact_bench import FactReader
 from engram.lab.inquiries import Inquiries
@@ -19,9 +20,9 @@ from engram.lab.lesson import Lesson
 from engram.lab.lessons import Shelf
 from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
 from engram.lab.model_reader import ModelReader, answered
-from engram.lab.presets import chosen, listed, presets
+from engram.lab.presets import chosen, listed, preset_called, presets
 from engram.lab.probed_run import ProbedRun
-from engram.lab.protocol import AskedOfModel, AskedOfRun, Intervene, Start
+from engram.lab.protocol import AskedOfModel, AskedOfRun, Fields, Intervene, Start
 from engram.lab.run_reader import RunReader
 from engram.lab.theory import TheoryReader
 from engram.lab.watched_model import WatchedModel
@@ -205,6 +206,11 @@ def order_of(asked: Start | Intervene, reader: RunReader) -> Order:
     if asked.run is not None:
         return {"op": "go", "run": reader.run(asked.run).id}
     return start_order(asked.preset or "birth.joint", asked.seed, asked.settings)
+
+
+def fields_said(asked: Fields) -> dict[str, Any]:
+    spec = preset_called(asked.preset).spec
+    return {"t": "fields", "id": asked.id, "preset": asked.preset, "fields": described(spec)}
 
 
 def start_order(name: str, seed: int, settings: Mapping[str, Any]) -> Order:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError, did_you_mean
+from engram.lab.all_fields import written
 from engram.lab.lesson_blocks import Block, Line, blocks
 from engram.lab.lesson_words import Wrong, each
 from engram.lab.presets import chosen, presets, seconds_of
@@ -46,7 +47,8 @@ class LessonRun:
             "steps": spec.steps,
             "seconds": seconds_of(presets()[self.preset]),
         }
-        return about | {"preset": self.preset, "seed": self.seed, "settings": self.settings}
+        settings = {name: v if isinstance(v, bool | int | float) else written(v) for name, v in self.settings.items()}
+        return about | {"preset": self.preset, "seed": self.seed, "settings": settings}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engram.errors import EngramError, explain_crash
-from engram.lab.backend import Backend, order_of
+from engram.lab.backend import Backend, fields_said, order_of
 from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
 from engram.lab.lesson_messages import AskedOfLessons
 from engram.lab.protocol import (
@@ -23,6 +23,7 @@ from engram.lab.protocol import (
     Control,
     Copying,
     Edit,
+    Fields,
     Heads,
     Intervene,
     Runs,
@@ -143,6 +144,8 @@ class Tab:
             case Start() | Intervene():
                 self.backend.not_too_many()
                 return await self.ordered(asked.id, await self.backend.thread(order_of, asked, self.backend.reader))
+            case Fields():
+                return await asyncio.to_thread(fields_said, asked)
             case Weights():
                 return await self.weights(asked)
             case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():

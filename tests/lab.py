@@ -4,7 +4,7 @@ import json
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -17,6 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from engram.lab.address import Address, listen
 from engram.lab.backend import Backend
+from engram.lab.lesson import Lesson
 from engram.lab.protocol import VERSION
 from engram.lab.server import config
 from engram.lab.watched_model import WatchedModel
@@ -207,9 +208,11 @@ def picture_of(message: bytes) -> tuple[dict[str, Any], np.ndarray]:
 
 
 @contextmanager
-def served(home: Path, host: str = "127.0.0.1", model: WatchedModel | None = None) -> Iterator[Served]:
+def served(
+    home: Path, host: str = "127.0.0.1", model: WatchedModel | None = None, lessons: Sequence[Lesson] = ()
+) -> Iterator[Served]:
     """A lab in a thread; at the end its trainer is asked to leave."""
-    backend = Backend(home, model)
+    backend = Backend(home, model, lessons)
     address, sockets = listen(host, None)
     server = uvicorn.Server(config(backend, address))
     thread = threading.Thread(target=server.run, args=[sockets], daemon=True)

@@ -38,7 +38,7 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
 def test_every_path_in_a_document_exists(document: Path) -> None:
-    for path in re.findall(r"\]\((?!https:)([^)#]+)\)", document.read_text()):
+    for path in re.findall(r"\]\((?!https:|engram:)([^)#]+)\)", document.read_text()):
         assert (document.parent / path).exists(), path
 
 

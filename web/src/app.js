@@ -10,6 +10,7 @@ import { ofFacts } from "./facts.js";
 import { Help } from "./help.js";
 import { html } from "./html.js";
 import { Interventions } from "./interventions.js";
+import { Lesson, Lessons } from "./lesson.js";
 import { RunList, Runs } from "./picker.js";
 import { Scrubber } from "./scrubber.js";
 import { Settings } from "./settings.js";
@@ -60,6 +61,7 @@ function Empty() {
     <p>Start one and watch its memories being born: the matrices fill with associations, the attention heads find their
       places, and the loss falls where the context holds the answer.</p>
     <button class="primary" onClick=${() => (dialog.value = "start")}>Start the first run</button>
+    <button data-testid="empty-lessons" onClick=${() => (dialog.value = "lessons")}>Read a lesson</button>
   </div>`;
 }
 
@@ -93,6 +95,6 @@ export function App() {
   const empty = runs.value !== null && !run.value, lost = missing.value !== null && missing.value === run.value;
   return html`<header class="head"><${TopBar} />${!empty && !lost && model.value?.revisions !== 1 && html`<${Scrubber} />`}<${Banner} /><${Ended} /></header><${Told} />
     ${empty ? html`<${Empty} />` : lost ? html`<${Missing} />` : html`<${Panels} />`}
-    ${lab && html`<${Start} />`}<${Runs} /><${Help} /><${Tooltip} /><${Notice} />
+    <${Lesson} />${lab && html`<${Start} /><${Lessons} />`}<${Runs} /><${Help} /><${Tooltip} /><${Notice} />
     <div class="sr" role="status" aria-live="polite">${said.value.text}</div>`;
 }

@@ -9,7 +9,7 @@ import { Panel } from "./panel.js";
 const HIGH = 30, MOST = 500, SPARE = 12; // pixels of a row; rows that are all there; rows drawn beyond both edges
 const GLYPHS = ["○", "◔", "◑", "●"];
 const sorted = signal(/** @type {{by: keyof Fact, down: boolean}} */ ({ by: "margin", down: false }));
-const search = signal("");
+export const search = signal("");
 
 /** @param {Fact} f */
 const textOf = (f) => [f.subject, f.relation, f.answer, f.guess, said.value?.stages[f.stage]].join(" ").toLowerCase();

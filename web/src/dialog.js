@@ -2,7 +2,7 @@
 import { html, useLayoutEffect, useRef } from "./html.js";
 import { dialog } from "./store.js";
 
-/** @param {{name: "start" | "help" | "runs", title: string, children?: unknown}} props */
+/** @param {{name: "start" | "help" | "runs" | "lessons", title: string, children?: unknown}} props */
 export function Dialog({ name, title, children }) {
   const box = /** @type {{current: HTMLDialogElement | null}} */ (useRef(null)), open = dialog.value === name;
   useLayoutEffect(() => {

@@ -13,6 +13,7 @@ const KEYS = [
   ["B", "branches"],
   ["S", "a sequence of your own"],
   ["N", "a new run"],
+  ["T", "lessons"],
   ["R", "all runs, to search in"],
   ["D", "dark or light"],
   ["?", "this help"],

@@ -34,10 +34,11 @@ const DOES = {
   n: () => (dialog.value = "start"),
   r: () => (dialog.value = "runs"),
   d: toggleTheme,
+  t: () => (dialog.value = "lessons"),
   "?": () => (dialog.value = "help"),
 };
 
-const OF_LAB = [" ", "l", "f", "s", "n"]; // what they do needs one
+const OF_LAB = [" ", "l", "f", "s", "n", "t"]; // what they do needs one
 
 /** @param {Element | null} at @param {string} key */
 function taken(at, key) {

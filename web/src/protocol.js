@@ -104,6 +104,18 @@
  * @typedef {{t: "cut", run: string, step: number | null, matrix: string, shares: number[]}} CutAsked
  * @typedef {PartsAsked | EffectAsked | SpectraAsked | CutAsked} InquiryAsked
  *
+ * @typedef {{run: string | null, column: string, step: number | "last"}} Measured a number that a run has measured
+ * @typedef {{run?: string, step?: number | "last", panel?: string, matrix?: string, minus?: number, basis?: "memory" | "raw", head?: string, part?: string, text?: string, find?: string}} Go
+ * @typedef {{text?: string, mark?: "strong" | "em" | "code", go?: Go, value?: Measured}} LessonPart
+ * @typedef {{kind: "question", n: number, ask: LessonBlock[], answer: LessonBlock[], choices?: LessonPart[][], right?: number, number?: {value?: number, measured?: Measured, within: number}}} LessonQuestion
+ * @typedef {LessonQuestion | {kind: "heading" | "text", words: LessonPart[]} | {kind: "list", items: LessonPart[][]}} LessonBlock
+ * @typedef {{name: string, run: string, steps: number, seconds: number | null, preset: string, seed: number, settings: Record<string, Plain>}} LessonRun
+ * @typedef {{name: string, meaning: string, type: "integer" | "number" | "boolean" | "text" | "json", words: string, value: string, default: string | null, choices: string[] | null}} FullField
+ * @typedef {{t: "fields", id: number, preset: string, fields: FullField[]}} FieldsSaid
+ * @typedef {{t: "lesson", id: number, name: string, title: string, about: string, runs: LessonRun[], blocks: LessonBlock[]}} LessonSaid
+ * @typedef {{t: "lessons", id: number, lessons: {name: string, title: string, about: string}[]}} LessonsSaid
+ * @typedef {{t: "lesson", name: string} | {t: "lessons"} | {t: "fields", preset: string}} LessonAsked
+ *
  * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null,
  *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, reads: boolean, also: string[],
  *   rows_from: Record<string, number>, serial: number}} View
@@ -115,7 +127,7 @@
  * @typedef {{t: "start", run: string}} GoOn
  * @typedef {{t: "control", op: "pause" | "resume" | "step" | "limit", value: number}} Control
  * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
- * @typedef {CellAsked | ArrayAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked | PanelAsked | InquiryAsked} Question gets an id when it is sent
+ * @typedef {CellAsked | ArrayAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked | PanelAsked | InquiryAsked | LessonAsked} Question gets an id when it is sent
  *
  * @typedef {{v: number, t: "picture" | "array", id?: number, run: string, step: number, picture: string, minus: number | null,
  *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number, within?: number}} Header within: how far a value may be off, where the levels do not tell

@@ -6,8 +6,8 @@ import { theme } from "./theme.js";
 
 const { run, step } = store;
 const TAB = "engram.lab", BROWSER = "engram.lab.taste";
-const { also, alsoOf, edited, truncation, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, logSteps, groupsSwitched } = store;
-const OF_TAB = { also, alsoOf, edited, truncation, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded };
+const { also, alsoOf, edited, truncation, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, lessonName, lessonOpen, predicted, logSteps, groupsSwitched } = store;
+const OF_TAB = { also, alsoOf, edited, truncation, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, lessonOpen, predicted };
 const OF_BROWSER = { theme, logSteps, groupsSwitched };
 
 /** @typedef {Record<string, import("@preact/signals").Signal<any>>} Signals */
@@ -51,10 +51,11 @@ function keep(storage, key, signals) {
 if (lab) keep(storageOf(() => sessionStorage), TAB, OF_TAB); // all files share one: what is chosen in one is nothing for another
 keep(storageOf(() => localStorage), BROWSER, OF_BROWSER);
 
-/** #run=…&step=…: `engram lab RUN` names a run in this way, too. The token stands before the #, and stays there. */
+/** #run=…&step=…&lesson=…: `engram lab RUN` names a run in this way, too. The token stands before the #, and stays there. */
 function readAddress() {
   const named = new URLSearchParams(location.hash.slice(1)), at = Number(named.get("step"));
   if (named.get("run")) run.value = named.get("run");
+  lessonName.value = named.get("lesson");
   step.value = named.has("step") && Number.isSafeInteger(at) && at >= 0 ? at : null;
 }
 
@@ -63,6 +64,7 @@ function writeAddress() {
   const named = new URLSearchParams();
   if (run.value) named.set("run", run.value);
   if (run.value && step.value !== null) named.set("step", String(step.value));
+  if (lessonName.value) named.set("lesson", lessonName.value);
   const hash = named.size ? `#${named}` : "";
   if (hash !== location.hash) history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
 }
@@ -71,7 +73,7 @@ readAddress();
 addEventListener("hashchange", readAddress);
 let planned = 0; // browsers refuse a page that writes its address with every movement of the mouse
 effect(() => {
-  void [run.value, step.value];
+  void [run.value, step.value, lessonName.value];
   clearTimeout(planned);
   planned = setTimeout(writeAddress, 250);
 });

@@ -1,12 +1,12 @@
 /**
  * Where all that the page shows comes from: a lab, over its socket, or data in the file itself. Nothing else in the page
  * knows which. What only a lab can do is not offered by the latter (`lab`), and refused in a sentence if asked.
- * @import { Answer, CellSaid, Frame, Heard, Question, TokensSaid, View } from "./protocol.js"
+ * @import { Answer, CellSaid, FieldsSaid, Frame, Heard, LessonSaid, LessonsSaid, Question, TokensSaid, View } from "./protocol.js"
  */
 import { inline } from "./inline.js";
 import { socket } from "./socket.js";
 
-/** @typedef {CellSaid | TokensSaid | Answer | ArraySaid} Reply */
+/** @typedef {CellSaid | TokensSaid | Answer | ArraySaid | LessonSaid | LessonsSaid | FieldsSaid} Reply */
 /** @typedef {Frame & {id: number}} ArraySaid a picture at full precision, t: "array" */
 /** @typedef {{opened: () => void, heard: (message: Heard) => void, seen: (frame: Frame) => void}} Listener */
 /**

@@ -1,7 +1,8 @@
-/** A new run from a preset. @import { Answer, Field, Plain, Preset } from "./protocol.js" */
+/** A new run from a preset. @import { Answer, FullField, Plain, Preset } from "./protocol.js" */
 import { signal } from "@preact/signals";
 import { choose, report } from "./actions.js";
 import { Dialog } from "./dialog.js";
+import { AllFields, more, typeOf, unfolded } from "./fields.js";
 import { duration, html, plain } from "./html.js";
 import { ask } from "./source.js";
 import { dialog, link, presets, step, trainer } from "./store.js";
@@ -17,10 +18,12 @@ const training = () => trainer.value.state === "running";
 /** @returns {Preset | undefined} */
 const preset = () => presets.value.find((p) => p.name === chosen.value) ?? presets.value[0];
 
+/** @param {{name: string, value: Plain | null}} f */
+const isChanged = (f) => typed.value[f.name] !== undefined && typed.value[f.name] !== String(f.value);
+
 /** Only what was changed: everything else is the preset's. @param {Preset} from @returns {Record<string, Plain>} */
 function settings(from) {
-  const changed = from.fields.filter((f) => typed.value[f.name] !== undefined && typed.value[f.name] !== String(f.value));
-  return Object.fromEntries(changed.map((f) => [f.name, plain(typed.value[f.name], f.type)]));
+  return Object.fromEntries([...from.fields, ...more(from)].filter(isChanged).map((f) => [f.name, plain(typed.value[f.name], f.type)]));
 }
 
 /** What the time of a training grows with; how the fields that were changed change it is a rough guess. */
@@ -49,7 +52,15 @@ async function start(e) {
   const reply = /** @type {Answer} */ (await ask({ t: "start", preset: from.name, seed: number, settings: settings(from) }));
   busy.value = false;
   answer.value = reply;
+  const { field } = reply;
   if (report(reply, "The run was started.", true)) begun(reply);
+  else if (field && more(from).some((f) => f.name === field)) showError(field);
+}
+
+/** An error in a field that is folded away, or far below. @param {string} name */
+function showError(name) {
+  unfolded.value = true;
+  requestAnimationFrame(() => document.getElementById(`field-${name}`)?.focus());
 }
 
 /** @param {Answer} reply */
@@ -66,8 +77,8 @@ function errorOf(name) {
   return answer.value.error?.replace(`${name}: `, "");
 }
 
-/** @param {{field: Field & {meaning: string}, value: string, set: (value: string) => void}} props */
-function Entry({ field: { name, meaning, choices }, value, set }) {
+/** @param {{field: {name: string, meaning: string, choices: Plain[] | null}, value: string, set: (value: string) => void, kind?: string}} props kind: its type and default, in words */
+function Entry({ field: { name, meaning, choices }, value, set, kind = "" }) {
   const error = errorOf(name), id = `field-${name}`;
   const common = { id, "data-testid": id, value, "aria-invalid": !!error, "aria-describedby": `error-${name}` };
   const changed = (/** @type {any} */ e) => {
@@ -78,20 +89,27 @@ function Entry({ field: { name, meaning, choices }, value, set }) {
     <div class="entry">${choices?.length ? html`<select ...${common} onChange=${changed}>${choices.map((c) => html`<option key=${c} value=${String(c)}>${String(c)}</option>`)}</select>`
       : html`<input ...${common} spellcheck=${false} autocomplete="off" onInput=${changed} />`}
     <span class="error" id=${`error-${name}`} data-testid=${`field-error-${name}`}>${error}</span>
-    ${!error && meaning && html`<small class="meaning">${meaning}</small>`}</div>`;
+    ${!error && (meaning || kind) && html`<small class="meaning">${meaning}${kind && html` <span class="kind">${kind}</span>`}</small>`}</div>`;
 }
+
+/** @param {string} name @param {string} value */
+const put = (name, value) => (typed.value = { ...typed.value, [name]: value });
+
+/** One of all. @param {FullField} f */
+const further = (f) => html`<${Entry} key=${f.name} field=${f} kind=${typeOf(f)} value=${typed.value[f.name] ?? f.value} set=${(/** @type {string} */ value) => put(f.name, value)} />`;
 
 /** @param {{from: Preset}} props */
 function Fields({ from }) {
   const seedField = { name: "seed", type: "integer", value: 0, choices: null, meaning: "of data and initial weights: another one, another training" };
   return html`<div class="fields">
     ${from.fields.map((f) => html`<${Entry} key=${f.name} field=${f} value=${typed.value[f.name] ?? String(f.value)}
-      set=${(/** @type {string} */ value) => (typed.value = { ...typed.value, [f.name]: value })} />`)}
-    <${Entry} field=${seedField} value=${seed.value} set=${(/** @type {string} */ value) => (seed.value = value)} /></div>`;
+      set=${(/** @type {string} */ value) => put(f.name, value)} />`)}
+    <${Entry} field=${seedField} value=${seed.value} set=${(/** @type {string} */ value) => (seed.value = value)} /></div>
+    <${AllFields} from=${from} typed=${typed.value} changed=${isChanged} entry=${further} wrongAt=${answer.value?.field ?? null} />`;
 }
 
 export function Start() {
-  const from = preset(), known = [...(from?.fields.map((f) => f.name) ?? []), "seed"];
+  const from = preset(), known = [...(from?.fields ?? []), ...more(from)].map((f) => f.name).concat("seed");
   const general = answer.value && !answer.value.ok && !known.includes(answer.value.field ?? "");
   return html`<${Dialog} name="start" title="New run"><form class="start" onSubmit=${start}>
     ${from ? html`<label class="preset">preset <select autofocus data-testid="preset" value=${from.name} onChange=${(/** @type {any} */ e) => {
@@ -100,9 +118,8 @@ export function Start() {
         answer.value = null;
       }}>${presets.value.map((p) => html`<option key=${p.name} value=${p.name}>${[p.experiment, p.title].filter(Boolean).join(" · ")}</option>`)}</select></label>
       <p class="about">${from.about} <b data-testid="takes">${takes(from)}</b></p><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
-    ${general && html`<p class="error" data-testid="start-error">${answer.value?.error}</p>`}
     ${training() && html`<p class="hint" data-testid="start-stops">The training that is running stops at the step where it is; it can go on later.</p>`}
-    <footer><button type="button" onClick=${() => (dialog.value = null)}>Cancel</button>
+    <footer>${general && html`<p class="error" role="alert" data-testid="start-error">${answer.value?.error}</p>`}<button type="button" onClick=${() => (dialog.value = null)}>Cancel</button>
       <button class="primary" data-testid="start" disabled=${!from || busy.value || link.value !== "open"}>Start</button></footer>
   </form><//>`;
 }

@@ -65,10 +65,16 @@ export const logSteps = signal(false);
 /** @type {Signal<Record<string, boolean>>} groups of curves, beside losses, accuracies and recalls, switched on or off by hand */
 export const groupsSwitched = signal({});
 
+/** The lesson that is read beside the run. @type {Signal<string | null>} */
+export const lessonName = signal(null);
+export const lessonOpen = signal(true);
+/** What was predicted, by lesson and question. @type {Signal<Record<string, string>>} */
+export const predicted = signal({});
+
 // Of the moment
 /** @type {Signal<Set<string>>} panels on the screen */
 export const visible = signal(new Set());
-/** @type {Signal<"start" | "help" | "runs" | null>} */
+/** @type {Signal<"start" | "help" | "runs" | "lessons" | null>} */
 export const dialog = signal(null);
 /** @type {Signal<{text: string, bad: boolean}>} the last thing worth saying aloud */
 export const said = signal({ text: "", bad: false });

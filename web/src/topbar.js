@@ -55,6 +55,7 @@ function More() {
   if (!lab) return below && html`<button class="quiet" data-testid="to-report" onClick=${() => below.scrollIntoView()}>Figures and settings ↓</button>`;
   return html`${run.value && !ofOthers.value && html`<button class="live" data-testid="follow-live" aria-pressed=${following.value} title="Follow live (L)"
       onClick=${toggleLive}><i aria-hidden="true"></i>Follow live</button>`}
+    <button data-testid="lessons" title="Lessons (T)" onClick=${() => (dialog.value = "lessons")}>Lessons</button>
     <button data-testid="new-run" class="primary" onClick=${() => (dialog.value = "start")}>New run</button>`;
 }
 

@@ -204,6 +204,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "register": {"file": str, "registered": bool, "changed": list[str]},
     "replay": {"run": str, "events": Table},
     "lab": {"url": str, "home": str},
+    "lesson": {"lessons": (Table, []), "url": (str, ""), "home": (str, ""), "runs": (Table, [])},
     "sweep": {
         "sweep": str,
         "scale": Scale,

@@ -80,9 +80,17 @@ def _shown_first(run: str | None, yes: bool) -> tuple[str, Any] | None:
 
 
 def open_lab(
-    run: str | None, port: int | None, host: str, browser: bool, json: bool, first: Any = None, model: Any = None
+    run: str | None,
+    port: int | None,
+    host: str,
+    browser: bool,
+    json: bool,
+    first: Any = None,
+    model: Any = None,
+    lesson: Any = None,
 ) -> None:
-    """Serves the page until Ctrl-C; `first` is an order for the trainer, `model` one of others to be looked at."""
+    """Serves the page until Ctrl-C; `first` is an order for the trainer, `model` one of others to be looked at,
+    `lesson` one to be read beside the run."""
     import asyncio
     from contextlib import ExitStack
 
@@ -98,8 +106,8 @@ def open_lab(
             until_the_end.enter_context(socket)
         if not address.is_local:
             say(VISIBLE.format(host=host))
-        made = Backend(home(), model)
-        url = address.url(made.token, run)
+        made = Backend(home(), model, [lesson] if lesson else [])
+        url = address.url(made.token, run, lesson and lesson.name)
         if first is not None:
             told = asyncio.run(made.order(first))
             say(*([] if told["ok"] else [f"engram: {told['error']}"]))

@@ -16,6 +16,7 @@ from engram.cli.facts import fact
 from engram.cli.findings import findings
 from engram.cli.lab import lab, open_lab, replay
 from engram.cli.ledger import ledger, verify
+from engram.cli.lesson import lesson
 from engram.cli.moving import runs
 from engram.cli.output import (
     answer,
@@ -53,7 +54,23 @@ app = App(
     help_epilogue="Runs are kept in ./runs, or in $ENGRAM_HOME. --json: print one JSON object (docs/json.md). "
     "--debug: show the traceback of an error. Both go with every command.",
 )
-for command in (run, show, fields, bench, cost, sweep, runs, queue, predict, probe, fact, truncate, lab, replay):
+for command in (
+    run,
+    show,
+    fields,
+    bench,
+    cost,
+    sweep,
+    runs,
+    queue,
+    predict,
+    probe,
+    fact,
+    truncate,
+    lab,
+    lesson,
+    replay,
+):
     app.command(command)
 for command in (verify, ledger, cite, findings, register, completion):
     app.command(command)

@@ -20,7 +20,8 @@ writes, and keeps nothing: either can die and come back.
     still.py        runs as they are, for a page without a lab
     whole.py        that page as one file, with figures and claims below
     notebook.py     the same in a cell of a notebook
-    presets.py      where a run can begin
+    presets.py      where a run can begin; all_fields.py what can be set there
+    lesson.py       a text beside a run; lesson_blocks.py and lesson_words.py read it, lessons.py finds it
     mailbox.py      the files between server and trainer
     trainer.py      the process that trains
 """

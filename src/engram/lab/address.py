@@ -4,6 +4,7 @@ import errno
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from engram.errors import EngramError
 
@@ -26,8 +27,9 @@ class Address:
     def is_local(self) -> bool:
         return self.host in LOCAL
 
-    def url(self, token: str, run: str | None = None) -> str:
-        return f"http://{self._named(self.host)}/?token={token}" + (f"#run={run}" if run else "")
+    def url(self, token: str, run: str | None = None, lesson: str | None = None) -> str:
+        shown = {name: value for name, value in (("run", run), ("lesson", lesson)) if value}
+        return f"http://{self._named(self.host)}/?token={token}" + (f"#{urlencode(shown)}" if shown else "")
 
     def is_own(self, named: str, reached: str) -> bool:
         """Whether a header Host names this machine, the host that was asked for, or the address that was reached.

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
@@ -12,14 +12,17 @@ from threading import Event
 from typing import Any
 
 from engram.errors import EngramError
+from engram.lab.all_fields import described
 from engram.lab.any_step import AnyStep
 from engram.lab.fact_bench import FactReader
 from engram.lab.inquiries import Inquiries
+from engram.lab.lesson import Lesson
+from engram.lab.lessons import Shelf
 from engram.lab.mailbox import LEFT, NO_TRAINER, Mailbox, Order
 from engram.lab.model_reader import ModelReader, answered
-from engram.lab.presets import chosen, listed, presets
+from engram.lab.presets import chosen, listed, preset_called, presets
 from engram.lab.probed_run import ProbedRun
-from engram.lab.protocol import AskedOfModel, AskedOfRun, Intervene, Start
+from engram.lab.protocol import AskedOfModel, AskedOfRun, Fields, Intervene, Start
 from engram.lab.run_reader import RunReader
 from engram.lab.theory import TheoryReader
 from engram.lab.watched_model import WatchedModel
@@ -45,9 +48,9 @@ MOST_PROBED = 8  # runs whose probes are kept
 
 
 class Backend:
-    """One home and its token, and perhaps a model of others."""
+    """One home and its token, and perhaps a model of others, or lessons of the user's own."""
 
-    def __init__(self, home: Path, model: WatchedModel | None = None):
+    def __init__(self, home: Path, model: WatchedModel | None = None, lessons: Sequence[Lesson] = ()):
         self.mailbox = Mailbox(home)
         self.any_step = AnyStep(lambda: self.mailbox.status()["state"] == "running")
         self.reader = RunReader(home, self.any_step.of)
@@ -58,6 +61,7 @@ class Backend:
         self.facts = FactReader(home, self.any_step.of)  # of the prober alone
         self.theory = TheoryReader(home, self.any_step.of)
         self._inquirer, self._inquiries = ThreadPoolExecutor(1), Inquiries(home, self.any_step.of)
+        self.lessons = Shelf(lessons)
         self._token = self.mailbox.token()
         self.waiting: dict[int, asyncio.Future[Order]] = {}
         self._next = int(time.time() * 1000)  # ids of orders are new after a restart, too
@@ -201,10 +205,19 @@ def order_of(asked: Start | Intervene, reader: RunReader) -> Order:
         return {"op": "intervene"} | asked.model_dump(include={"run", "at", "kind", "fields"})
     if asked.run is not None:
         return {"op": "go", "run": reader.run(asked.run).id}
-    name = asked.preset or "birth.joint"
-    spec, preset = chosen(name, asked.seed, asked.settings), presets()[name]
+    return start_order(asked.preset or "birth.joint", asked.seed, asked.settings)
+
+
+def fields_said(asked: Fields) -> dict[str, Any]:
+    spec = preset_called(asked.preset).spec
+    return {"t": "fields", "id": asked.id, "preset": asked.preset, "fields": described(spec)}
+
+
+def start_order(name: str, seed: int, settings: Mapping[str, Any]) -> Order:
+    """To start a preset with some fields set otherwise, and what to call it in lists."""
+    spec, preset = chosen(name, seed, settings), presets()[name]
     label = preset.words if preset.experiment.name != name else ""
-    purpose = {"experiment": preset.experiment.name, "scale": "quick", "label": label, "settings": asked.settings}
+    purpose = {"experiment": preset.experiment.name, "scale": "quick", "label": label, "settings": settings}
     return spec_order(spec) | {"purpose": purpose}
 
 

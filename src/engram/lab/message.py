@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 Name = Annotated[str, Field(max_length=200)]
+Typed = Annotated[str, Field(max_length=1000)]  # into a field
 Step = Annotated[int, Field(ge=0, le=10**9)]
 Id = Annotated[int, Field(ge=0, le=2**31)]
 Text = Annotated[str, Field(max_length=4096)]

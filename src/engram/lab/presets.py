@@ -8,6 +8,7 @@ from engram import experiments
 from engram.claims.experiment import Experiment, unique
 from engram.engines.local import cores
 from engram.errors import EngramError, did_you_mean
+from engram.lab.all_fields import read
 from engram.models import Transformer
 from engram.records.record import walk
 from engram.specs import Train
@@ -129,9 +130,11 @@ def fields_of(spec: Train) -> list[dict[str, Any]]:
 
 def chosen(name: str, seed: int, settings: Mapping[str, Any]) -> Train:
     """A preset with some fields set otherwise; what is wrong with them the Spec says itself."""
+    spec = preset_called(name).spec
+    return with_settings(spec, {**read(spec, settings), "seed": seed})
+
+
+def preset_called(name: str) -> Preset:
     if name not in presets():
         raise EngramError(f"preset: no {name!r}; {did_you_mean(name, presets())}the list of presets names all")
-    for field in settings:
-        if field not in FIELDS:
-            raise EngramError(f"{field}: cannot be set here; allowed: {', '.join(FIELDS)}")
-    return with_settings(presets()[name].spec, {**settings, "seed": seed})
+    return presets()[name]

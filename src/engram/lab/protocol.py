@@ -17,7 +17,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from engram.errors import EngramError
 from engram.lab.fact_messages import AskedOfFacts
-from engram.lab.message import Id, Message, Name, OfModel, Step, Text, Token
+from engram.lab.lesson_messages import AskedOfLessons
+from engram.lab.message import Id, Message, Name, OfModel, Step, Text, Token, Typed
 from engram.lab.theory_messages import AskedOfTheory
 
 VERSION = 6
@@ -105,14 +106,22 @@ class Runs(Message):
 
 
 class Start(Message):
-    """Start a preset with some fields set otherwise, or go on with a run."""
+    """Start a preset with some fields set otherwise (lists and null as JSON, in a text), or go on with a run."""
 
     t: Literal["start"]
     id: Id
     preset: Name | None = None
     run: Name | None = None
     seed: Annotated[int, Field(ge=0, lt=2**53)] = 0
-    settings: Annotated[dict[Name, bool | int | float | Name], Field(max_length=32)] = {}
+    settings: Annotated[dict[Name, bool | int | float | Typed], Field(max_length=64)] = {}
+
+
+class Fields(Message):
+    """All fields of a preset that `start` can set."""
+
+    t: Literal["fields"]
+    id: Id
+    preset: Name
 
 
 class Control(Message):
@@ -253,12 +262,14 @@ Said = (
     | Tokens
     | Runs
     | Start
+    | Fields
     | Control
     | Intervene
     | Weights
     | AskedOfModel
     | AskedOfRun
     | AskedOfPanels
+    | AskedOfLessons
 )
 _SAID: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="t")])
 

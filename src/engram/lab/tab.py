@@ -11,8 +11,9 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engram.errors import EngramError, explain_crash
-from engram.lab.backend import Backend, order_of
+from engram.lab.backend import Backend, fields_said, order_of
 from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
+from engram.lab.lesson_messages import AskedOfLessons
 from engram.lab.protocol import (
     VERSION,
     AskedOfModel,
@@ -22,6 +23,7 @@ from engram.lab.protocol import (
     Control,
     Copying,
     Edit,
+    Fields,
     Heads,
     Intervene,
     Runs,
@@ -131,6 +133,8 @@ class Tab:
             return await self.of_panels(asked)
         if isinstance(asked, AskedOfRun):
             return await self.backend.inquire(asked)
+        if isinstance(asked, AskedOfLessons):
+            return await asyncio.to_thread(self.backend.lessons.answer, asked)
         match asked:
             case Runs():
                 return await self.runs()
@@ -140,6 +144,8 @@ class Tab:
             case Start() | Intervene():
                 self.backend.not_too_many()
                 return await self.ordered(asked.id, await self.backend.thread(order_of, asked, self.backend.reader))
+            case Fields():
+                return await asyncio.to_thread(fields_said, asked)
             case Weights():
                 return await self.weights(asked)
             case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():

@@ -114,7 +114,7 @@ def test_a_difference_and_a_cell_are_within_what_is_said(browser: Browser, recor
         score, within = (float(part) for part in said.split("±"))
         row, column = 0, 2  # the first key begins in the corner
         assert abs(score - exact[row, column]) <= within + 0.005 * abs(score) + 1e-9
-        shown.get_by_test_id("difference").check()
+        shown.get_by_test_id("shows-less").first.click()
         wait(lambda: "− step 0" in shown.locator(".memory .atstep").first.inner_text())
         change_of = exact - record.model(0).memories["W_O2"].scores().numpy()
         assert lab_of(shown, "drawn('memory:W_O2')")["hi"] == pytest.approx(float(change_of.max()), rel=0.05)

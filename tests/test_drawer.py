@@ -62,7 +62,7 @@ def test_curves_matrices_and_predictions_are_the_same_in_python(
         assert len(found) >= 3
         for cells, values in found.values():
             np.testing.assert_allclose(cells, values, rtol=EXACT, atol=EXACT)
-    page.get_by_test_id("difference").check()
+    page.get_by_test_id("shows-less").first.click()
     page.get_by_test_id("ablate-1.1").check()
     page.get_by_test_id("sequence-input").fill("to be or not to be")
     wait(lambda: lab_of(page, "view()")["tokens"] and lab_of(page, "view()")["minus"] == 0)
@@ -71,6 +71,25 @@ def test_curves_matrices_and_predictions_are_the_same_in_python(
         found = list(taken(page, panel, tmp_path))
         assert len(found) >= 3
         for title, cells, values in found:
+            off = FIVE_DIGITS if title == "Predictions" else EXACT
+            np.testing.assert_allclose(numbers(cells), values, rtol=EXACT, atol=off, err_msg=title)
+
+
+@pytest.mark.parametrize("way", ["less", "b"])
+def test_another_run_is_the_same_in_python(
+    page: Page, lab: Served, run: Record, tiny: Callable[..., Train], tmp_path: Path, way: str
+) -> None:
+    """A run of another seed, which would have another sequence of its own."""
+    far = execute(tiny(steps=10, seed=79), lab.home)
+    look_at(page, lab, f"{run.id}&step=16")
+    settled(page)
+    page.get_by_test_id(f"shows-{way}").first.click()
+    page.get_by_test_id("other-run").first.select_option(far.id)
+    wait(lambda: (lab_of(page, "view()")["minus_run"], lab_of(page, "view()")["minus"]) == (far.id, 10))
+    settled(page)
+    for panel in ("wall", "attention"):
+        open_drawer(page, panel)
+        for title, cells, values in taken(page, panel, tmp_path):
             off = FIVE_DIGITS if title == "Predictions" else EXACT
             np.testing.assert_allclose(numbers(cells), values, rtol=EXACT, atol=off, err_msg=title)
 

@@ -6,7 +6,7 @@ import { batch } from "@preact/signals";
 import { ask, send } from "./source.js";
 import { atOrBefore, lowerBound, nearest } from "./steps.js";
 import { forkedFrom } from "./forks.js";
-import { ablate, about, also, alsoOf, events, info, last, now, picked, pointed, promised, run, runs, say, stages, state, step, stops, tokens, trainer, training } from "./store.js";
+import { ablate, about, also, alsoOf, events, info, last, now, other, picked, pointed, promised, run, runs, say, shows, stages, state, step, stops, tokens, trainer, training } from "./store.js";
 
 /** Look at the stored step nearest to x; from now on new data do not move it. @param {number} x */
 export function scrubTo(x) {
@@ -47,18 +47,29 @@ export function parentOf(id) {
   return parent ? [parent.id] : [];
 }
 
+const MOST = 48; // curves of other runs
+
+/** Draws the curves of runs beside those of the run that is looked at, or draws them no longer. @param {string[]} ids @param {boolean} on */
+export function drawBeside(ids, on) {
+  const rest = also.value.filter((id) => !ids.includes(id));
+  alsoOf.value = run.value;
+  also.value = on ? [...rest, ...ids.filter((id) => id !== run.value)].slice(-MOST) : rest;
+}
+
 /** Branches of one training are compared at one step; another training is followed live. @param {string} id @param {string[]} [beside] */
 export function choose(id, beside) {
   if (id === run.value) return;
   const family = runs.value?.find((r) => r.id === id)?.family;
   batch(() => {
-    const related = family !== undefined && family === info.value?.family;
+    const related = family !== undefined && family === info.value?.family, drawn = also.value.includes(id);
     if (!related) step.value = null;
     if (!related) tokens.value = null; // another training may have other letters,
     if (!related) ablate.value = []; // and other heads
     if (!related) picked.value = [];
+    if (other.value === id) other.value = run.value; // A and B change places
+    else if (!related) [shows.value, other.value] = ["a", null];
     const swapped = also.value.map((other) => (other === id ? /** @type {string} */ (run.value) : other)); // both stay in sight
-    also.value = beside ?? (related ? swapped : parentOf(id));
+    also.value = beside ?? (related || drawn ? swapped : parentOf(id));
     alsoOf.value = id;
     run.value = id;
   });

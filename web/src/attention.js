@@ -3,6 +3,7 @@ import { toggleHead } from "./actions.js";
 import { HeadKey, Strip } from "./arcs.js";
 import { atOther } from "./between.js";
 import { DIVERGING, RISING } from "./colours.js";
+import { Beside, chosenElsewhere, nameOf, refusedFor, Shows } from "./compare.js";
 import { html } from "./html.js";
 import { Matrix } from "./matrix.js";
 import { gradient } from "./paint.js";
@@ -11,7 +12,7 @@ import { Predictions } from "./predictions.js";
 import { headsWrong } from "./probing.js";
 import { lab, needsLab } from "./source.js";
 import { chosen, pending, problem, query, reading, roleOf } from "./sequence.js";
-import { about, isOff, model, ofOthers, run, subtracted, text, tokens } from "./store.js";
+import { about, isOff, model, ofOthers, run, shows, subtracted, text, tokens } from "./store.js";
 import { maps } from "./view.js";
 
 /** @param {string} value */
@@ -32,14 +33,14 @@ function Own() {
 
 /** @param {{layer: number, head: number, name: string}} props */
 function HeadMap({ layer, head, name }) {
-  const off = isOff(layer, head), title = `layer ${layer}, head ${head}`;
+  const off = isOff(layer, head), why = refusedFor(name), title = `layer ${layer}, head ${head}`;
   return html`<figure class=${off ? "memory off" : "memory"}>
     <figcaption data-testid=${`head-${layer}.${head}`}><span>layer ${layer}, head ${head}<br /><small>${roleOf(layer, head) || (reading.value?.heads.length ? "no role that probes confirm" : "")}</small></span>
       ${lab && html`<label class="check"><input type="checkbox" data-testid=${`ablate-${layer}.${head}`} checked=${off}
         onChange=${() => toggleHead(layer, head)} /> without it</label>`}</figcaption>
-    <${Matrix} picture=${name} label=${`Attention of ${title}`} room=${420} marks=${marks}
+    ${why ? html`<p class="hint" data-testid="refused">${why}</p>` : html`<${Matrix} picture=${name} label=${`Attention of ${title}`} room=${420} marks=${marks}
       scale=${(/** @type {import("./protocol.js").Frame} */ frame) => ({ extent: frame.minus === null ? null : 1, rooted: true })}
-      pick=${(/** @type {{row: number}} */ cell) => (chosen.value = cell.row)} />
+      pick=${(/** @type {{row: number}} */ cell) => (chosen.value = cell.row)} />`}
   </figure>`;
 }
 
@@ -66,12 +67,12 @@ export function Attention() {
     const why = !lab && about.value.heads.length ? "This file has no attention of this run." : !model.value ? none : headsWrong.value || "Measuring all heads…";
     return html`<${Panel} name="attention" title="Attention"><p class="hint">${why}</p><//>`;
   }
-  return html`<${Panel} name="attention" title="Attention" note=${atOther.value}>
+  return html`<${Panel} name="attention" title="Attention" note=${shows.value === "b" ? "" : atOther.value} tools=${html`<${Shows} />`}>
+    ${ofOthers.value ? html`<${Beside} />` : chosenElsewhere()}
     ${lab ? html`<${Own} />` : html`<p class="hint" data-testid="needs-lab">On a sequence of the task that training never saw. ${needsLab("Sequences of your own, and heads taken away,", run.value)}</p>`}${model.value && html`<p class="hint">The heads that are picked in the grids, or else the strongest of each kind.</p>`}
-    ${subtracted.value !== null && html`<p class="hint" data-testid="attention-minus">Less that of step ${subtracted}, as chosen in Memories (minus step).</p>`}
     <div class=${pending.value ? "wall waiting" : "wall"} data-testid="maps">${maps.value.map((m) => html`<${HeadMap} key=${m.name} ...${m} />`)}</div>
     <${Bar} />
-    ${reading.value && !pending.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than at step ${subtracted.value}`}</h3><${HeadKey} /></div>`}
+    ${reading.value && !pending.value && html`<div class="line"><h3>Position ${query.value + 1} looks at${subtracted.value === null ? "" : `, more than ${nameOf(subtracted.value)}`}</h3><${HeadKey} /></div>`}
     ${!pending.value && html`<${Strip} /><${Predictions} />`}
   <//>`;
 }

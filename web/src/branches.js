@@ -1,12 +1,11 @@
 /** All branches of one training: pick one to look at, tick others to see their curves too. @import { Run } from "./protocol.js" */
-import { choose } from "./actions.js";
+import { choose, drawBeside } from "./actions.js";
+import { compareWith } from "./compare.js";
 import { dashOf } from "./colours.js";
 import { forkedFrom } from "./forks.js";
 import { html } from "./html.js";
 import { Panel } from "./panel.js";
-import { also, alsoOf, info, run, runs, trainer, trains } from "./store.js";
-
-const MOST = 8; // curves beside the run that is looked at
+import { also, info, run, runs, trainer, trains } from "./store.js";
 
 /** @typedef {{run: Run, depth: number}} Leaf */
 
@@ -18,13 +17,6 @@ export function tree(family) {
     .sort((a, b) => a.parts_at - b.parts_at)
     .flatMap((r) => [{ run: r, depth }, ...under(r, depth + 1)]);
   return under(undefined, 0);
-}
-
-/** @param {string} id @param {boolean} on */
-function beside(id, on) {
-  const rest = also.value.filter((other) => other !== id);
-  alsoOf.value = run.value;
-  also.value = on ? [...rest, id].slice(-MOST) : rest;
 }
 
 /** How its curves are drawn. @param {{id: string}} props */
@@ -45,9 +37,11 @@ function Branch({ leaf }) {
       <span>${title}</span><small>${events.length ? `from step ${parts_at}` : ""}</small>
       <span class="state" data-state=${word}>${word}</span></button>
     <${Swatch} id=${id} />
+    ${!mine && html`<button class="quiet compare" data-testid=${`compare-${id}`} aria-label=${`Compare with: ${title}`} title="Show A − B: B is this branch, at the step of A"
+      onClick=${() => compareWith(id)}>compare</button>`}
     <label class="check" title="Draw its curves too"><input type="checkbox" aria-label=${`Draw the curves of: ${title}`}
       checked=${mine || also.value.includes(id)} disabled=${mine}
-      onChange=${(/** @type {any} */ e) => beside(id, e.target.checked)} /></label>
+      onChange=${(/** @type {any} */ e) => drawBeside([id], e.target.checked)} /></label>
   </li>`;
 }
 

@@ -11,7 +11,7 @@ import { curvesEnd, end, held, pointed } from "./store.js";
 /**
  * @typedef {{label: string, colour: string, width: number, dash?: number[]}} Curve
  * @typedef {{curves: Curve[], data: uPlot.AlignedData, levels: (Level & {colour: string})[], marks: Mark[],
- *   log: boolean, range: [number, number] | null}} Picture
+ *   log: boolean, range: [number, number] | null, bands?: uPlot.Band[]}} Picture
  */
 const INCREMENTS = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((m) => m * 10 ** power));
 const HUGE = 1e6, ROOM = 4; // of values that an axis can show; of the first value, where others are larger
@@ -142,6 +142,7 @@ export function makeChart(root, first, height) {
   const options = {
     width: root.clientWidth, height, legend: { show: false }, padding: [8, 18, 0, 0], axes: axes(first.log),
     scales: scales(first),
+    bands: first.bands,
     cursor: { y: false, drag: { x: false, y: false }, sync: { key: "steps" }, points: { size: 5 } },
     series: [{}, ...first.curves.map((c) => ({ label: c.label, stroke: c.colour, width: c.width, dash: c.dash, spanGaps: true, points: { show: alone, size: 5 } }))],
     hooks: {

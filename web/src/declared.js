@@ -3,6 +3,7 @@
  * @import { Frame } from "./protocol.js"
  */
 import { circuitSaid } from "./circuit.js";
+import { momentOf } from "./compare.js";
 import { csvOf, csvOfFrame } from "./csv.js";
 import { facts, said as factsSaid } from "./facts.js";
 import { find } from "./frames.js";
@@ -10,10 +11,11 @@ import { number } from "./html.js";
 import { within } from "./inline.js";
 import { composedSaid, copiedSaid, headsSaid } from "./probing.js";
 import { valueAt } from "./protocol.js";
+import { bandOf, cohorts, drawnRuns } from "./seeds.js";
 import { reading } from "./sequence.js";
 import { ask, lab } from "./source.js";
 import { matrices as spectra, spectrumSaid } from "./spectrum.js";
-import { ablate, about, also, curvesOf, events, info, model, ofOthers, rows, run, runs, stored, tokens } from "./store.js";
+import { ablate, about, curves, curvesOf, events, info, model, ofOthers, rows, run, runs, stored, tokens } from "./store.js";
 import { predicted } from "./theory.js";
 import { maps, wall } from "./view.js";
 
@@ -28,20 +30,27 @@ const py = (value) => JSON.stringify(value);
 /** @param {string} id */
 const load = (id) => `import engram\n\nrecord = engram.load(${py(id)})\n`;
 
-/** A picture less that of another step, where the page shows that. @param {Frame} frame @param {string} before @param {(step: number) => string} values */
-const less = (frame, before, values) => (frame.minus === null ? `${before}values = ${values(frame.step)}\n`
-  : `${before}values = ${values(frame.step)}\nvalues = values - ${values(frame.minus)}\n`);
+/** A picture less that of another step or run, where the page shows that. @param {Frame} frame @param {string} before @param {(record: string, step: number) => string} values */
+function less(frame, before, values) {
+  const far = frame.minus_run, first = `values = ${values("record", frame.step)}\n`;
+  if (frame.minus === null) return `${before}${first}`;
+  return `${before}${far ? `other = engram.load(${py(far)})\n` : ""}${first}values = values - ${values(far ? "other" : "record", frame.minus)}\n`;
+}
 
 /** @param {Frame} frame */
 function matrixPython(frame) {
   const [kind, name] = frame.picture.split(/:(.*)/s);
-  const values = kind === "memory" ? (/** @type {number} */ step) => `record.model(${step}).memories[${py(name)}].scores().float().numpy()`
-    : (/** @type {number} */ step) => `torch.atleast_2d(record.model(${step}).weights[${py(name)}]).float().numpy()`;
+  const values = kind === "memory" ? (/** @type {string} */ of, /** @type {number} */ step) => `${of}.model(${step}).memories[${py(name)}].scores().float().numpy()`
+    : (/** @type {string} */ of, /** @type {number} */ step) => `torch.atleast_2d(${of}.model(${step}).weights[${py(name)}]).float().numpy()`;
   return less(frame, `${kind === "memory" ? "" : "import torch\n"}${load(frame.run)}`, values);
 }
 
-const sequence = () => (tokens.value ? `tokens = ${py(tokens.value)}\n`
-  : `tokens = record.train.task.sample(record.train.seed, 2**41, 1).tokens[0, :1024]  # training never saw it\n`);
+/** In a lab B is asked on the sequence of A; a file has each run on its own. @param {string} of the run that is loaded */
+function sequence(of) {
+  if (tokens.value) return `tokens = ${py(tokens.value)}\n`;
+  const far = lab && of !== run.value, name = far ? "first" : "record";
+  return `${far ? `first = engram.load(${py(run.value)})\n` : ""}tokens = ${name}.train.task.sample(${name}.train.seed, 2**41, 1).tokens[0, :1024]  # training never saw it\n`;
+}
 
 /** Heads that are taken away on the page are taken away. */
 const without = () => ablate.value.map(([layer, head]) => `.ablate(${layer}, ${head})`).join("");
@@ -49,7 +58,7 @@ const without = () => ablate.value.map(([layer, head]) => `.ablate(${layer}, ${h
 /** @param {Frame} frame */
 function attentionPython(frame) {
   const [layer, head] = frame.picture.slice("attention:".length).split(".").map(Number);
-  if (!ofOthers.value) return less(frame, `${load(frame.run)}${sequence()}`, (step) => `record.model(${step})${without()}(tokens).attention[${layer - 1}][0, ${head - 1}].float().numpy()`);
+  if (!ofOthers.value) return less(frame, `${load(frame.run)}${sequence(frame.run)}`, (of, step) => `${of}.model(${step})${without()}(tokens).attention[${layer - 1}][0, ${head - 1}].float().numpy()`);
   const name = (model.value?.name ?? "").split("/").pop();
   return `import engram\nfrom engram.lab.model_questions import read\n\nnetwork = engram.read_network(${py(name)})  # the folder, file or name that the lab was given
 values = read(network, ${py(reading.value?.tokens ?? [])}, ${py(ablate.value)}).patterns[${layer}, ${head}]\n`;
@@ -60,15 +69,18 @@ function ofPicture(picture, title, python) {
   const frame = find(picture);
   if (!frame) return [];
   return [{
-    title, picture, file: `${frame.run} ${picture} step ${frame.step}`, python: () => python(frame), csv: () => exactly(frame),
-    note: `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}, ${frame.shape.join(" × ")}, ${lab ? "exact" : `within ±${number(within(frame), 1)}`}`,
+    title, picture, file: `${frame.run} ${picture} ${momentOf(frame)}`, python: () => python(frame), csv: () => exactly(frame),
+    note: `${momentOf(frame)}, ${frame.shape.join(" × ")}, ${lab ? "exact" : `within ±${number(within(frame), 1)}`}`,
   }];
 }
+
+/** A lab asks another run about the sequence of A. @param {string} of */
+const sequenceFor = (of) => tokens.value ?? (of === run.value ? null : reading.value?.tokens ?? null);
 
 /** The numbers that a lab has; a file has those of its picture. @param {Frame} frame */
 async function exactly(frame) {
   const attends = frame.picture.startsWith("attention:");
-  const reply = await ask({ t: "array", run: frame.run, step: frame.step, picture: frame.picture, minus: frame.minus, tokens: attends ? tokens.value : null, ablate: attends ? ablate.value : [] });
+  const reply = await ask({ t: "array", run: frame.run, step: frame.step, picture: frame.picture, minus: frame.minus, minus_run: frame.minus_run ?? null, tokens: attends ? sequenceFor(frame.run) : null, ablate: attends ? ablate.value : [] });
   if (reply.t !== "array") throw new Error(/** @type {import("./protocol.js").Answer} */ (reply).error ?? "there is no answer");
   return csvOfFrame(/** @type {Frame} */ (reply), valueAt);
 }
@@ -83,6 +95,19 @@ function curvesOfRun(id) {
   };
 }
 
+/** Of runs that differ only in their seed, where every one was measured. @param {string[]} ids @returns {Item} */
+function meanOf(ids) {
+  const names = curves.value.map((c) => c.name), { steps, of } = bandOf(ids, names), lines = ["mean", "low", "high"];
+  return {
+    title: `Mean of ${ids.length} seeds`, file: `${ids[0]} and ${ids.length - 1} other seeds`, note: "with the 95 % interval of the mean, by Student’s t",
+    csv: () => csvOf([["step", ...names.flatMap((name) => lines.map((line) => `${name} ${line}`))],
+      ...steps.map((step, i) => [step, ...names.flatMap((name) => [of[name][i].mean, of[name][i].low, of[name][i].high])])]),
+    python: () => `import numpy as np\n\nimport engram\nfrom engram.show.panels import mean_interval\n\nframes = [engram.load(name).frame() for name in ${py(ids)}]
+n = min(len(frame["step"]) for frame in frames)\ncurves = {name: np.array([np.asarray(frame[name])[:n] for frame in frames], dtype=float) for name in ${py(names)}}
+values = {"step": np.arange(n)} | {f"{name} {what}": of for name, y in curves.items() for what, of in zip(("mean", "low", "high"), (y.mean(axis=0), *mean_interval(y)))}\n`,
+  };
+}
+
 /** What is predicted: a token and its probability, five times a row. @returns {Item[]} */
 function predictions() {
   const said = reading.value;
@@ -91,7 +116,7 @@ function predictions() {
   return [{
     title: "Predictions", file: `${said.run} predictions step ${step}`, note: `the likeliest ${best} tokens and their probabilities; five digits`,
     csv: () => csvOf(said.predictions.map((line) => line.flatMap((guess) => [guess.token, guess.p]))),
-    python: ofOthers.value ? undefined : () => `import torch\n${load(said.run)}${sequence()}p = record.model(${step})${without()}(tokens).logits[0].softmax(dim=1).topk(${best}, dim=1)
+    python: ofOthers.value ? undefined : () => `import torch\n${load(said.run)}${sequence(said.run)}p = record.model(${step})${without()}(tokens).logits[0].softmax(dim=1).topk(${best}, dim=1)
 values = torch.stack([p.indices, p.values], dim=2).reshape(len(tokens), -1).numpy()\n`,
   }];
 }
@@ -186,7 +211,7 @@ export const DECLARED = {
   timeline: {
     formula: "loss = mean over positions of −ln p(right token)      recall of W = share of questions i with argmaxⱼ vⱼᵀ W kᵢ = right answer",
     meaning: "Each curve is a column of the record; dashed lines are theory. A memory is born when its recall first passes one half.",
-    items: () => [run.value ?? "", ...also.value].filter((id) => rows.value[id]).map(curvesOfRun),
+    items: () => [...drawnRuns.value.filter((id) => rows.value[id]).map(curvesOfRun), ...cohorts.value.map(meanOf)],
   },
   wall: {
     formula: "score = vᵀ W k,  W = Σ α u eᵀ      margin = score of the right answer − largest score of a wrong one",

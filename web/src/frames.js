@@ -3,7 +3,7 @@
  * @import { Frame } from "./protocol.js"
  */
 import { signal } from "@preact/signals";
-import { ablate, now, run, step, stored, subtracted, tokens } from "./store.js";
+import { ablate, now, run, seen, shows, step, stored, subtracted, tokens } from "./store.js";
 
 const MOST = 400;
 
@@ -14,15 +14,21 @@ const newest = new Map();
 /** How many came; reading it makes a drawing wait for the next. */
 export const arrived = signal(0);
 
+/** What is subtracted, of which run. @param {{run: string, step: number} | null} [from] */
+const less = (from = subtracted.value) => (from ? `${from.step} ${from.run}` : "");
+
+/** @param {Frame} frame */
+const isWanted = (frame) => less() === less(frame.minus === null ? null : { run: frame.minus_run ?? frame.run, step: frame.minus });
+
 /** What besides the step decides how a picture looks. @param {string} picture @param {string} ofRun */
 function setting(picture, ofRun) {
-  const sequence = picture.startsWith("attention:") ? `${tokens.value ?? ""}|${ablate.value}` : "";
-  return `${ofRun}|${picture}|${subtracted.value ?? ""}|${sequence}`;
+  const sequence = picture.startsWith("attention:") ? `${tokens.value ?? run.value}|${ablate.value}` : "";
+  return `${ofRun}|${picture}|${less()}|${sequence}`;
 }
 
 /** @param {Frame} frame */
 export function keep(frame) {
-  if (frame.minus === subtracted.value) {
+  if (isWanted(frame)) {
     const place = setting(frame.picture, frame.run), key = `${frame.step}|${place}`;
     held.delete(key);
     held.set(key, frame);
@@ -38,7 +44,8 @@ export const sequenceOf = (picture) => (picture.startsWith("attention:") ? `${ru
 
 /** The picture as it is wanted now, if it came. @param {string} picture @returns {Frame | undefined} */
 export function find(picture) {
-  const place = setting(picture, run.value ?? "");
+  const place = setting(picture, seen.value.run ?? "");
+  if (shows.value === "b") return used(`${seen.value.step}|${place}`);
   if (step.value === null) return newest.get(place);
   return used(`${now.value}|${place}`) ?? used(`${stored.value}|${place}`); // live weights are not stored, but may be held
 }

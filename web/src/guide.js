@@ -6,7 +6,7 @@ import { runNamed } from "./lessons.js";
 import { fold } from "./panel.js";
 import { chosen } from "./sequence.js";
 import { ask, lab } from "./source.js";
-import { basis, differs, minus, pointed, run, runs, say, states, step, text, tokens, trainer, trains } from "./store.js";
+import { basis, minus, other, pointed, run, runs, say, shows, states, step, text, tokens, trainer, trains } from "./store.js";
 
 const LOOKS = 60, BETWEEN = 100; // how often, and after how many milliseconds, what is chosen is looked for
 
@@ -50,8 +50,8 @@ function move(r, go) {
   pointed.value = null;
   if (go.step !== undefined) step.value = go.step === "last" ? r.steps : go.step;
   if (go.panel === "wall") {
-    differs.value = go.minus !== undefined;
-    minus.value = go.minus ?? minus.value;
+    shows.value = go.minus === undefined ? "a" : "less";
+    if (go.minus !== undefined) [other.value, minus.value] = [null, go.minus];
     basis.value = go.basis ?? "memory";
   }
   if (go.text !== undefined) [text.value, chosen.value, tokens.value] = [go.text, null, null];

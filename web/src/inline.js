@@ -71,11 +71,12 @@ class Still {
 
   /** All that is new of a view, and its tick; nothing if another one came meanwhile. @param {View} view */
   async show(view) {
-    const { at, minus } = this.steps(view.run, view.step, view.minus);
-    const frames = at === null ? [] : await Promise.all(view.pictures.map((name) => this.frame(view.run, at, name, minus)));
-    const reading = at === null || !view.reads ? null : await this.reading(view.run, at);
+    const other = { run: view.minus_run ?? view.run, step: view.minus }, b = view.shows === "other" && view.minus !== null;
+    const of = b ? { ...view, ...other, minus: null, minus_run: null } : view;
+    const frames = await Promise.all(view.pictures.map((picture) => this.wanted({ ...of, picture })));
+    const reading = view.reads ? await this.reading(of) : null;
     if (view !== this.view) return;
-    this.tell([view.run, ...view.also]);
+    this.tell([view.run, other.run, ...view.also]);
     if (reading) this.listener?.heard(reading);
     frames.forEach((frame) => frame && this.listener?.seen(frame));
     this.listener?.heard({ t: "tick", serial: view.serial });
@@ -88,26 +89,21 @@ class Still {
     this.news.filter((m) => "run" in m && fresh.includes(/** @type {string} */ (m.run))).forEach((m) => this.listener?.heard(m));
   }
 
-  /** The steps with pictures that stand for those that are wanted. @param {string} run @param {number | null} step @param {number | null} minus */
-  steps(run, step, minus) {
+  /** The step with pictures that stands for one that is wanted; -1: there is none. @param {string} run @param {number | null} step */
+  kept(run, step) {
     const there = Object.keys(this.data.pictures[run] ?? {}).map(Number).sort((a, b) => a - b);
-    const kept = (/** @type {number | null} */ x) => there.filter((s) => x === null || s <= x).at(-1) ?? there[0] ?? null;
-    return { at: kept(step), minus: minus === null ? null : kept(minus) };
+    return there.filter((s) => step === null || s <= step).at(-1) ?? there[0] ?? -1;
   }
 
-  /** @param {string} run @param {number} step @param {string} name @param {number | null} minus @returns {Promise<Frame | null>} */
-  async frame(run, step, name, minus) {
-    const packed = this.data.pictures[run]?.[step]?.[name];
-    if (!packed) return null;
-    const found = decode(await unpacked(packed));
-    if (minus === null) return found;
-    const other = await this.frame(run, minus, name, null);
-    return other && less(found, other);
+  /** @param {string} run @param {number | null} step @param {string} name @returns {Promise<Frame | null>} */
+  async frame(run, step, name) {
+    const packed = this.data.pictures[run]?.[this.kept(run, step)]?.[name];
+    return packed ? decode(await unpacked(packed)) : null;
   }
 
-  /** @param {string} run @param {number} step @returns {Promise<ReadingSaid | null>} */
-  async reading(run, step) {
-    const packed = this.data.readings[run]?.[step];
+  /** @param {{run: string, step: number | null}} moment @returns {Promise<ReadingSaid | null>} */
+  async reading({ run, step }) {
+    const packed = this.data.readings[run]?.[this.kept(run, step)];
     return packed ? said(packed) : null;
   }
 
@@ -118,10 +114,11 @@ class Still {
     return refused(question.t === "weights" ? `the weights of this step are not in this file: computing them ${NEEDS}` : `this ${NEEDS}`);
   }
 
-  /** @param {{run: string, step: number | null, picture: string, minus: number | null}} asked */
-  async wanted({ run, step, picture, minus }) {
-    const of = this.steps(run, step, minus);
-    return of.at === null ? null : this.frame(run, of.at, picture, of.minus);
+  /** @param {{run: string, step: number | null, picture: string, minus: number | null, minus_run: string | null}} asked */
+  async wanted({ run, step, picture, minus, minus_run }) {
+    const found = await this.frame(run, step, picture), other = found && minus !== null ? await this.frame(minus_run ?? run, minus, picture) : null;
+    if (!found || minus === null) return found;
+    return other && String(other.shape) === String(found.shape) ? less(found, other) : null;
   }
 
   /** The picture itself: this file has no more than its 256 levels. @param {import("./protocol.js").ArrayAsked} asked @returns {Promise<Reply>} */
@@ -150,7 +147,7 @@ export function less(a, b) {
   });
   let lo = 0, hi = 0;
   for (const x of values) [lo, hi] = [Math.min(lo, x), Math.max(hi, x)];
-  return { ...a, values, lo, hi, dtype: "f4", minus: b.step, best: null, within: within(a) + within(b) };
+  return { ...a, values, lo, hi, dtype: "f4", minus: b.step, minus_run: a.run === b.run ? null : b.run, best: null, within: within(a) + within(b) };
 }
 
 /** How far a value of a picture may be from what was measured. @param {Frame} frame */

@@ -4,6 +4,7 @@
  * @import { Cell, Marks, Place, Scale } from "./paint.js"
  */
 import { signal } from "@preact/signals";
+import { momentOf } from "./compare.js";
 import { arrived, find, sequenceOf } from "./frames.js";
 import { html, useEffect, useRef, useSignal, useSignalEffect } from "./html.js";
 import { cellAt, layout, paint } from "./paint.js";
@@ -74,7 +75,7 @@ export function Matrix({ picture, label, marks, scale, room = Infinity, pick }) 
     return { frame, how: { scale: scale(frame), place, marks: labels, cross, dark: dark.value, again: again.value } };
   }, ({ frame, how }) => {
     shown.current = { frame, place: how.place, of: sequenceOf(picture) };
-    caption.value = model.peek()?.revisions === 1 ? "" : `step ${frame.step}${frame.minus === null ? "" : ` − step ${frame.minus}`}`;
+    caption.value = model.peek()?.revisions === 1 ? "" : momentOf(frame);
     if (canvas.current) paint(canvas.current, (small.current ??= document.createElement("canvas")), frame, how);
     count(frame);
   }, () => {

@@ -1,15 +1,15 @@
 /** All runs in the words of `engram runs ls`, the newest first, to search in. @import { Run } from "./protocol.js" */
 import { signal } from "@preact/signals";
-import { choose } from "./actions.js";
+import { choose, drawBeside } from "./actions.js";
 import { Dialog } from "./dialog.js";
 import { html, number } from "./html.js";
-import { dialog, info, run, runs, trainer, trains } from "./store.js";
+import { also, dialog, info, run, runs, trainer, trains } from "./store.js";
 
 const MOST = 200; // runs that are listed; a search finds the others
 const typed = signal("");
 
 /** With the last thing that was done to it. @param {Run} r */
-function words(r) {
+export function words(r) {
   const branch = r.events.length ? ` · ${r.events[r.events.length - 1].what}` : "";
   return `${r.words || r.id}${branch}`;
 }
@@ -46,7 +46,9 @@ function Entry({ of }) {
   const told = [day(of.began), ...values].filter(Boolean).join(" · ");
   return html`<li><button data-testid="run-entry" data-run=${of.id} aria-current=${of.id === run.value} title=${words(of)} onClick=${() => pick(of.id)}>
     <span>${words(of)}</span><span class="state" data-state=${stateOf(of)}>${stateOf(of)}</span>
-    <small>${of.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}${told} · <span class="id">${of.id}</span>${of.note && html`<br />${of.note}`}</small></button></li>`;
+    <small>${of.tags.map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}${told} · <span class="id">${of.id}</span>${of.note && html`<br />${of.note}`}</small></button>
+    <label class="check" title="Draw its curves, too"><input type="checkbox" data-testid="run-curves" aria-label=${`Draw the curves of: ${words(of)}`} disabled=${of.id === run.value}
+      checked=${of.id === run.value || also.value.includes(of.id)} onChange=${(/** @type {any} */ e) => drawBeside([of.id], e.target.checked)} /> curves</label></li>`;
 }
 
 /** @param {KeyboardEvent} e @param {Run | undefined} first */

@@ -3,8 +3,8 @@
  *
  * @typedef {{step: number, what: string}} Mark a birth, an intervention or the beginning of a stage
  * @typedef {{id: string, title: string, seed: number, state: string, rows: number, steps: number, events: Mark[],
- *   family: string, parts_at: number, words: string, began: string | null, seconds: number | null, tags: string[],
- *   note: string, headline: Record<string, number | null>}} Run words: as `engram runs ls` says them
+ *   family: string, seedless: string, parts_at: number, words: string, began: string | null, seconds: number | null, tags: string[],
+ *   note: string, headline: Record<string, number | null>}} Run words: as `engram runs ls` says them; seedless: shared by runs that differ only in their seed
  * @typedef {{name: string, value: string, changed: boolean}} Setting changed: it is not the default
  * @typedef {string | number | boolean} Plain
  * @typedef {{name: string, type: "integer" | "number" | "boolean" | "text", value: Plain | null, choices: Plain[] | null}} Field
@@ -13,7 +13,7 @@
  * @typedef {{kind: string, title: string, hint: string, fields: AskedField[]}} Intervention
  * @typedef {{name: string, experiment: string, title: string, about: string, seconds: number | null, fields: (Field & {meaning: string})[]}} Preset
  * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
- *   diagonal?: boolean, right: number[] | null}} Picture right: the column of the right answer to each row
+ *   diagonal?: boolean, right: number[] | null, shape: [number, number] | null}} Picture right: the column of the right answer to each row; shape: null where it depends on the sequence
  * @typedef {{name: string, title: string, group: string, axis: string, drawn: boolean}} Column drawn: without being asked for
  * @typedef {{column: string, value: number, name: string}} Level
  * @typedef {[number, number]} Head layer and head, from 1
@@ -116,12 +116,12 @@
  * @typedef {{t: "lessons", id: number, lessons: {name: string, title: string, about: string}[]}} LessonsSaid
  * @typedef {{t: "lesson", name: string} | {t: "lessons"} | {t: "fields", preset: string}} LessonAsked
  *
- * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null,
+ * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null, minus_run: string | null, shows: "run" | "other",
  *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, reads: boolean, also: string[],
  *   rows_from: Record<string, number>, serial: number}} View
  * @typedef {{t: "cell", run: string, step: number | null, picture: string, row: number, column: number,
- *   minus: number | null}} CellAsked
- * @typedef {{t: "array", run: string, step: number | null, picture: string, minus: number | null, tokens: number[] | null, ablate: Head[]}} ArrayAsked
+ *   minus: number | null, minus_run: string | null}} CellAsked
+ * @typedef {{t: "array", run: string, step: number | null, picture: string, minus: number | null, minus_run: string | null, tokens: number[] | null, ablate: Head[]}} ArrayAsked
  * @typedef {{t: "tokens", run: string, text: string}} TokensAsked
  * @typedef {{t: "start", preset: string, seed: number, settings: Record<string, Plain>}} StartPreset
  * @typedef {{t: "start", run: string}} GoOn
@@ -129,12 +129,12 @@
  * @typedef {{t: "intervene", run: string, kind: string, at: number | null, fields: Record<string, Plain>}} Intervene
  * @typedef {CellAsked | ArrayAsked | TokensAsked | StartPreset | GoOn | Control | Intervene | ProbeAsked | TruncateAsked | EditAsked | UndoAsked | WeightsAsked | PanelAsked | InquiryAsked | LessonAsked} Question gets an id when it is sent
  *
- * @typedef {{v: number, t: "picture" | "array", id?: number, run: string, step: number, picture: string, minus: number | null,
+ * @typedef {{v: number, t: "picture" | "array", id?: number, run: string, step: number, picture: string, minus: number | null, minus_run?: string | null,
  *   tokens: number | null, best?: number[] | null, shape: [number, number], dtype: "u8" | "f4", lo: number, hi: number, within?: number}} Header within: how far a value may be off, where the levels do not tell
  * @typedef {Header & {values: Uint8Array | Float32Array}} Frame
  */
 
-export const VERSION = 6;
+export const VERSION = 7;
 
 /** @param {ArrayBuffer} buffer @returns {Frame} */
 export function decode(buffer) {

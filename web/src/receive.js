@@ -10,7 +10,7 @@ import { merge } from "./rows.js";
 import { read } from "./sequence.js";
 import { send } from "./source.js";
 import { same } from "./steps.js";
-import { abouts, also, alsoOf, curvesOf, info, link, missing, presets, promised, rows, run, runs, say, states, trainer } from "./store.js";
+import { abouts, also, alsoOf, curvesOf, info, link, missing, other, presets, promised, rows, run, runs, say, shows, states, trainer } from "./store.js";
 import { stillWanted } from "./view.js";
 
 const PATIENCE = 4;
@@ -83,8 +83,8 @@ function list(message) {
     const newest = trainer.value.run ?? message.runs[message.runs.length - 1]?.id;
     missing.value = lost && patience < 0 ? run.value : null;
     if (!run.value && newest) choose(newest);
-    const related = (/** @type {string} */ id) => message.runs.find((r) => r.id === id)?.family === info.value?.family;
-    also.value = also.value.filter((id) => promised.has(id) || (known(id) && related(id)));
+    also.value = also.value.filter(known);
+    if (other.value && !known(other.value)) [shows.value, other.value] = ["a", null];
     if (run.value && info.value && alsoOf.value !== run.value) also.value = parentOf(alsoOf.value = run.value);
   });
 }

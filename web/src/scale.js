@@ -4,15 +4,15 @@
  */
 import { effect, signal } from "@preact/signals";
 import { arrived, find } from "./frames.js";
-import { differs, locked, run, shared } from "./store.js";
+import { locked, other, run, shared, shows } from "./store.js";
 import { wall } from "./view.js";
 
 export const LEAST = 1e-12; // the scale of what has not come yet
 /** @type {import("@preact/signals").Signal<Record<string, number>>} */
 const sizes = signal({});
 
-/** Differences have a scale of their own. @param {string} picture */
-const keyOf = (picture) => `${differs.value ? "-" : ""}${picture}`;
+/** Differences have a scale of their own; A and B share theirs, so that they can be compared. @param {string} picture */
+const keyOf = (picture) => `${shows.value === "less" ? "-" : ""}${picture}`;
 
 /** @param {Frame} frame */
 const sizeOf = (frame) => Math.max(Math.abs(frame.lo), Math.abs(frame.hi));
@@ -37,10 +37,11 @@ export function fit() {
   sizes.value = Object.fromEntries(shown().map((frame) => [keyOf(frame.picture), sizeOf(frame)]));
 }
 
-let before = run.peek();
-effect(() => { // another run begins with a scale of its own
-  const changed = run.value !== before;
-  before = run.value;
+const pair = () => `${run.value} ${other.value}`;
+let before = pair();
+effect(() => { // other runs begin with a scale of their own
+  const changed = pair() !== before;
+  before = pair();
   if (changed && !locked.peek()) sizes.value = {};
 });
 effect(() => {

@@ -6,7 +6,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { percent } from "./html.js";
 import { latest } from "./source.js";
 import { same } from "./steps.js";
-import { about, link, run, text, tokens } from "./store.js";
+import { about, aboutSeen, link, run, seen, text, tokens } from "./store.js";
 
 /** @typedef {Omit<ReadingSaid, "asked"> & {asked: number[]}} Reading asked: positions */
 
@@ -14,7 +14,7 @@ const PAUSE = 200; // milliseconds without typing before the server is asked
 
 const newest = signal(/** @type {Reading | null} */ (null));
 /** What the model predicts; nothing while it is still that of another run. */
-export const reading = computed(() => (newest.value?.run === run.value ? newest.value : null));
+export const reading = computed(() => (newest.value?.run === seen.value.run ? newest.value : null));
 effect(() => {
   void tokens.value;
   newest.value = null; // what was said of another sequence is not shown under this one
@@ -42,7 +42,7 @@ export function roleOf(layer, head) {
 
 /** What a part of the model is called. @param {string} part */
 export function partName(part) {
-  const layer = Number(part.match(/^head(\d+)$/)?.[1]), heads = about.value?.heads.filter(([l]) => l === layer) ?? [];
+  const layer = Number(part.match(/^head(\d+)$/)?.[1]), heads = aboutSeen.value?.heads.filter(([l]) => l === layer) ?? [];
   if (!layer) return part;
   return heads.length === 1 ? headName(layer, heads[0][1]) : `heads of layer ${layer}`;
 }

@@ -6,9 +6,9 @@ import { theme } from "./theme.js";
 
 const { run, step } = store;
 const TAB = "engram.lab", BROWSER = "engram.lab.taste";
-const { also, alsoOf, edited, truncation, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, lessonName, lessonOpen, predicted, logSteps, groupsSwitched } = store;
-const OF_TAB = { also, alsoOf, edited, truncation, basis, differs, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, lessonOpen, predicted };
-const OF_BROWSER = { theme, logSteps, groupsSwitched };
+const { also, alsoOf, edited, truncation, basis, shows, other, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, lessonName, lessonOpen, predicted, logSteps, groupsSwitched, banded } = store;
+const OF_TAB = { also, alsoOf, edited, truncation, basis, shows, other, minus, shared, locked, rooted, ablate, picked, text, tokens, folded, lessonOpen, predicted };
+const OF_BROWSER = { theme, logSteps, groupsSwitched, banded };
 
 /** @typedef {Record<string, import("@preact/signals").Signal<any>>} Signals */
 

@@ -37,11 +37,17 @@ export const run = signal(null);
 export const step = signal(null);
 /** @type {Signal<string[]>} further runs whose curves are drawn */
 export const also = signal([]);
+/** Runs that differ in nothing but their seed are drawn as one band. */
+export const banded = signal(true);
 /** The run beside which they were chosen. @type {Signal<string | null>} */
 export const alsoOf = signal(null);
 /** @type {Signal<"memory" | "raw">} */
 export const basis = signal("memory");
-export const differs = signal(false);
+/** What pictures show: the run that is looked at, A; another moment, B; or what is left of A less B. @type {Signal<"a" | "b" | "less">} */
+export const shows = signal("a");
+/** The run of B; null: the run that is looked at. @type {Signal<string | null>} */
+export const other = signal(null);
+/** The step of B; null: that of A. @type {Signal<number | null>} */
 export const minus = signal(0);
 export const shared = signal(false);
 export const locked = signal(false);
@@ -121,7 +127,20 @@ function kept(x) {
 }
 /** The step of the weights that are looked at; null: the newest. */
 export const stored = computed(() => (step.value === null ? null : kept(now.value)));
-export const subtracted = computed(() => (differs.value ? kept(minus.value) : null));
+/** The step of B whose weights are stored. Of a run that is not looked at nothing else is at hand. */
+const otherStep = computed(() => {
+  const asked = minus.value ?? now.value, far = states.value[other.value ?? ""];
+  if (!other.value || other.value === run.value) return kept(asked);
+  return far?.snapshots.length ? atOrBefore(far.snapshots, asked) : asked;
+});
+/** A moment of a run; null: the newest. @typedef {{run: string | null, step: number | null}} Moment */
+/** B, where pictures show it, or are less it. @type {import("@preact/signals").ReadonlySignal<{run: string, step: number} | null>} */
+export const beside = computed(() => (shows.value === "a" || !run.value ? null : { run: other.value ?? run.value, step: otherStep.value }));
+/** What is subtracted. */
+export const subtracted = computed(() => (shows.value === "less" ? beside.value : null));
+/** What pictures are of. @type {import("@preact/signals").ReadonlySignal<Moment>} */
+export const seen = computed(() => (shows.value === "b" ? beside.value : null) ?? { run: run.value, step: stored.value });
+export const aboutSeen = computed(() => (seen.value.run ? abouts.value[seen.value.run] : undefined));
 export const events = computed(() => about.value?.events ?? info.value?.events ?? []);
 /** Where a curriculum goes over to its next stage. */
 export const stages = computed(() => about.value?.stages ?? []);

@@ -9,7 +9,7 @@ import { hover } from "./matrix.js";
 import { valueAt } from "./protocol.js";
 import { reading } from "./sequence.js";
 import { latest } from "./source.js";
-import { about, link, run, say, stored, subtracted } from "./store.js";
+import { aboutSeen, link, say, seen, subtracted } from "./store.js";
 
 /** @type {import("@preact/signals").Signal<{cell: CellSaid, of: CellAsked} | null>} */
 const exact = signal(null);
@@ -22,14 +22,14 @@ const askCell = latest((reply, question) => {
 
 effect(() => {
   const at = hover.value;
-  if (!at || !run.value || link.value !== "open" || at.picture.startsWith("attention:")) return;
-  askCell({ t: "cell", run: run.value, step: stored.value, picture: at.picture, row: at.row, column: at.column, minus: subtracted.value });
+  if (!at || !seen.value.run || link.value !== "open" || at.picture.startsWith("attention:")) return;
+  askCell({ t: "cell", ...seen.value, run: seen.value.run, picture: at.picture, row: at.row, column: at.column, minus: subtracted.value?.step ?? null, minus_run: subtracted.value?.run ?? null });
 });
 
 /** @param {import("./matrix.js").Hover} at */
 function OfMemory({ picture, row, column }) {
-  const frame = find(picture), known = about.value?.pictures.find((p) => p.name === picture), of = exact.value?.of;
-  const fits = of && of.run === run.value && of.picture === picture && of.row === row && of.column === column;
+  const frame = find(picture), known = aboutSeen.value?.pictures.find((p) => p.name === picture), of = exact.value?.of;
+  const fits = of && of.run === seen.value.run && of.picture === picture && of.row === row && of.column === column;
   const cell = fits ? exact.value?.cell : null;
   const rough = frame ? valueAt(frame, row, column) : null;
   return html`<p><b>${cell?.key ?? known?.rows[row] ?? row}</b> → <b>${cell?.value ?? known?.columns[column] ?? column}</b></p>

@@ -6,12 +6,13 @@ import { computed, effect } from "@preact/signals";
 import { missingFrom } from "./rows.js";
 import { send } from "./source.js";
 import { strongest } from "./probing.js";
-import { ablate, about, also, basis, info, link, model, picked, promised, rows, run, runs, stored, subtracted, tokens, visible } from "./store.js";
+import { refusedFor, unknown } from "./compare.js";
+import { ablate, aboutSeen, also, basis, beside, info, link, model, picked, promised, rows, run, runs, shows, stored, tokens, visible } from "./store.js";
 
 const HZ = 2; // news a second while following live: training goes first
 
 /** @param {string} kind */
-const ofKind = (kind) => about.value?.pictures.filter((p) => p.name.startsWith(`${kind}:`)) ?? [];
+const ofKind = (kind) => aboutSeen.value?.pictures.filter((p) => p.name.startsWith(`${kind}:`)) ?? [];
 
 /** Whether the run has matrices that are read as associations. */
 export const associates = computed(() => ofKind("memory").length > 0);
@@ -22,7 +23,7 @@ export const wall = computed(() => ofKind(associates.value ? basis.value : "raw"
 /** Heads that have pictures; of large ones a file may have left some out. */
 const drawable = computed(() => {
   const names = new Set(ofKind("attention").map((p) => p.name));
-  return (about.value?.heads ?? []).filter(([layer, head]) => names.has(`attention:${layer}.${head}`));
+  return (aboutSeen.value?.heads ?? []).filter(([layer, head]) => names.has(`attention:${layer}.${head}`));
 });
 
 /** The heads whose attention is drawn: all of them, or of many those that were picked. */
@@ -35,7 +36,10 @@ export const maps = computed(() =>
 const pictures = computed(() => [
   ...(visible.value.has("wall") ? wall.value.map((p) => p.name) : []),
   ...(visible.value.has("attention") ? maps.value.map((m) => m.name) : []),
-]);
+].filter((name) => !unknown() && !refusedFor(name)));
+
+/** B, where it is another run. */
+const otherRun = computed(() => (beside.value && beside.value.run !== run.value ? beside.value.run : null));
 
 /** @type {View | null} */
 let sent = null;
@@ -48,7 +52,8 @@ function wanted() {
   if (!run.value || !runs.value) return null; // without the list it is not known whether there is such a run
   if (!promised.has(run.value) && !info.value) return null;
   return {
-    t: "view", run: run.value, step: stored.value, pictures: pictures.value, minus: subtracted.value,
+    t: "view", run: run.value, step: stored.value, pictures: pictures.value,
+    minus: beside.value?.step ?? null, minus_run: otherRun.value, shows: shows.value === "b" ? "other" : "run",
     tokens: tokens.value, ablate: ablate.value, dtype: "u8", hz: HZ,
     reads: visible.value.has("attention") && maps.value.length > 0, also: also.value, rows_from: {}, serial: 0,
   };
@@ -58,7 +63,7 @@ function leave() {
   planned = false;
   const view = wanted();
   if (!view || JSON.stringify(view) === asked) return;
-  const message = { ...view, rows_from: Object.fromEntries([view.run, ...view.also].map(held)), serial: ++serial };
+  const message = { ...view, rows_from: Object.fromEntries([view.run, ...view.also, ...(view.minus_run ? [view.minus_run] : [])].map(held)), serial: ++serial };
   if (!send(message)) return;
   asked = JSON.stringify(view);
   sent = message;

@@ -1,6 +1,7 @@
 /** The memories, each in its association basis, as entries, or as the difference to another step. @import { Picture } from "./protocol.js" */
 import { atOther, refused } from "./between.js";
 import { DIVERGING } from "./colours.js";
+import { Beside, refusedFor, Shows } from "./compare.js";
 import { arrived, find } from "./frames.js";
 import { html, number, useSignal } from "./html.js";
 import { Matrix } from "./matrix.js";
@@ -9,7 +10,7 @@ import { Panel } from "./panel.js";
 import { measured } from "./rows.js";
 import { extent, fit, LEAST } from "./scale.js";
 import { lab } from "./source.js";
-import { about, basis, columns, differs, locked, minus, now, rooted, shared, stored } from "./store.js";
+import { aboutSeen, basis, locked, rooted, rows, shared, shows, stored } from "./store.js";
 import { associates, wall } from "./view.js";
 
 function Basis() {
@@ -20,14 +21,6 @@ function Basis() {
   return html`<div class="segments" role="group" aria-label="Basis">
     ${choice("memory", "Associations", "Rows are what is asked, columns the answers")}
     ${choice("raw", "Entries", "The entries of the matrix")}</div>`;
-}
-
-function Difference() {
-  return html`<label class="check"><input type="checkbox" data-testid="difference" checked=${differs.value}
-      onChange=${() => (differs.value = !differs.value)} /> minus step</label>
-    <label><span class="sr">Step to subtract</span><input class="tiny" inputmode="numeric" data-testid="minus" value=${minus.value}
-      onChange=${(/** @type {any} */ e) => (minus.value = Math.max(0, Math.round(Number(e.target.value)) || 0))} /></label>
-    <button class="quiet" title="Subtract the step that is looked at now" onClick=${() => (minus.value = now.value)}>this step</button>`;
 }
 
 function Scale() {
@@ -63,7 +56,7 @@ function Answers({ picture }) {
   const frame = find(picture.name), best = frame?.best, right = picture.right, all = useSignal(false);
   if (!best || !right) return null;
   const told = best.map((column, row) => ({ row, given: picture.columns[column] ?? column, wanted: picture.columns[right[row]] ?? right[row], good: column === right[row] }));
-  const whole = picture.name === "memory:W_F" ? measured(columns.value, "all.accuracy", frame.step) : null;
+  const whole = picture.name === "memory:W_F" ? measured(rows.value[frame.run], "all.accuracy", frame.step) : null;
   const wrong = told.filter((t) => !t.good), inOrder = [...wrong, ...told.filter((t) => t.good)];
   return html`<details class="answers" data-testid=${`answers-${picture.name}`} open>
     <summary>This matrix alone answers ${told.length - wrong.length} of ${told.length} correctly</summary>
@@ -75,24 +68,25 @@ function Answers({ picture }) {
 
 /** @param {{picture: Picture, large: boolean, enlarge: () => void}} props */
 function Memory({ picture, large, enlarge }) {
-  const marks = { rows: picture.rows, columns: picture.columns };
+  const marks = { rows: picture.rows, columns: picture.columns }, why = refusedFor(picture.name);
   return html`<figure class=${large ? "memory large" : "memory"}>
     <figcaption><button class="name" aria-pressed=${large} title=${large ? "Smaller" : "Larger"} onClick=${enlarge}>
       ${picture.title}</button></figcaption>
     <p class="axes">${picture.asks} <span aria-label="down">↓</span>  ${picture.answers} <span aria-label="across">→</span></p>
-    <${Matrix} picture=${picture.name} label=${picture.title} marks=${() => marks} scale=${() => ({ extent: extent(picture.name), rooted: rooted.value })}
+    ${why ? html`<p class="hint" data-testid="refused">${why}</p>` : html`<${Matrix} picture=${picture.name} label=${picture.title} marks=${() => marks} scale=${() => ({ extent: extent(picture.name), rooted: rooted.value })}
       room=${large ? Math.max(420, innerHeight - 230) : 420} />
-    <${ColourBar} picture=${picture.name} />
+    <${ColourBar} picture=${picture.name} />`}
     <${Answers} picture=${picture} />
   </figure>`;
 }
 
 export function Wall() {
   const large = useSignal("");
-  return html`<${Panel} name="wall" title="Memories" note=${atOther.value} tools=${html`<${Basis} /><${Difference} /><${Scale} />`}>
+  return html`<${Panel} name="wall" title="Memories" note=${shows.value === "b" ? "" : atOther.value} tools=${html`<${Basis} /><${Shows} /><${Scale} />`}>
+    <${Beside} />
     ${refused.value && html`<p class="hint" data-testid="not-computed">The weights of step ${stored} are the nearest: ${refused}.</p>`}
     <div class="wall">${wall.value.map((p) => html`<${Memory} key=${p.name} picture=${p} large=${large.value === p.name}
       enlarge=${() => (large.value = large.value === p.name ? "" : p.name)} />`)}</div>
-    ${!wall.value.length && html`<p class="hint">${about.value ? `This ${lab ? "run" : "file"} has no matrices to show.` : "Waiting for the run."}</p>`}
+    ${!wall.value.length && html`<p class="hint">${aboutSeen.value ? `This ${lab ? "run" : "file"} has no matrices to show.` : "Waiting for the run."}</p>`}
   <//>`;
 }

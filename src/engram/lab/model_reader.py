@@ -23,6 +23,8 @@ class ModelReader(RunReader):
         self._begun = False
 
     def run(self, name: str) -> Any:
+        if name != self.model.id:
+            raise EngramError("minus_run: a model of others is compared with its own revisions only")
         return self.model
 
     def seen(self, name: str, since: float | None = None) -> Any:
@@ -30,7 +32,7 @@ class ModelReader(RunReader):
         if not self._begun:
             self._begun = True
             self._next()
-        return self.model
+        return self.run(name)
 
     def _next(self) -> None:
         """One revision a job: questions of pages come in between."""

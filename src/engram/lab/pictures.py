@@ -32,11 +32,15 @@ LONGEST = 1024  # tokens of a sequence whose attention is drawn
 
 def catalogue(spec: Train) -> list[dict[str, Any]]:
     """Every picture that a run of this Spec has, with the marks of its rows and columns."""
-    memories = memories_at(spec, initial_weights(spec))
+    w = initial_weights(spec)
+    memories = memories_at(spec, w)
     found = [_memory_entry(memory) for memory in memories]
     names = dict.fromkeys([*(memory.name for memory in memories), *spec.plan.trained])
     trained = [name for name in names if name in spec.plan.trained]
-    found += [_entry(f"raw:{name}", f"{name}, entries", "row", "column") for name in trained]
+    found += [
+        _entry(f"raw:{name}", f"{name}, entries", "row", "column") | {"shape": list(torch.atleast_2d(w[name]).shape)}
+        for name in trained
+    ]
     return found + [
         _entry(f"attention:{i}.{h}", f"Layer {i}, head {h}", "current token", "attends to")
         for i, h in heads_of(spec.model)
@@ -53,12 +57,13 @@ def _memory_entry(memory: Stored) -> dict[str, Any]:
     diagonal = memory.has_answers and memory.answers.tolist() == list(range(len(words.rows)))
     right = memory.answers.tolist() if memory.has_answers and not diagonal else None
     marks = {"rows": list(words.rows), "columns": list(words.columns), "diagonal": diagonal, "right": right}
+    marks["shape"] = [len(words.rows), len(words.columns)]
     return _entry(f"memory:{memory.name}", words.title, words.asks, words.answers) | marks
 
 
 def _entry(name: str, title: str, asks: str, answers: str) -> dict[str, Any]:
-    """A picture whose rows and columns have no marks but their numbers."""
-    no_marks = {"rows": [], "columns": [], "diagonal": False, "right": None}
+    """A picture whose rows and columns have no marks but their numbers; their number may depend on a sequence."""
+    no_marks = {"rows": [], "columns": [], "diagonal": False, "right": None, "shape": None}
     return {"name": name, "title": title, "asks": asks, "answers": answers} | no_marks
 
 

@@ -21,7 +21,7 @@ from engram.lab.lesson_messages import AskedOfLessons
 from engram.lab.message import Id, Message, Name, OfModel, Step, Text, Token, Typed
 from engram.lab.theory_messages import AskedOfTheory
 
-VERSION = 6
+VERSION = 7
 LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
 
 
@@ -30,6 +30,8 @@ class View(Message):
 
     pictures   memory:W_O2 (in its association basis) · raw:W_O2 (entries) · attention:2.1 (layer.head, on `tokens`)
     minus      a step whose picture is subtracted
+    minus_run  of this run, B; None: of the same run. Attention of both is on one sequence, that of `run`
+    shows      "other": pictures and predictions of B at `minus`, in place of what is left when it is subtracted
     tokens     the sequence of attention pictures; None: one of the task's own
     ablate     heads, as [layer, head], that write nothing in attention pictures and predictions
     reads      whether it shows what the model predicts on the sequence
@@ -42,13 +44,15 @@ class View(Message):
     step: Step | None = None
     pictures: Annotated[tuple[Name, ...], Field(max_length=256)] = ()
     minus: Step | None = None
+    minus_run: Name | None = None
+    shows: Literal["run", "other"] = "run"
     tokens: Annotated[tuple[Token, ...], Field(min_length=1, max_length=4096)] | None = None
     ablate: Annotated[tuple[tuple[Id, Id], ...], Field(max_length=64)] = ()
     dtype: Literal["u8", "f4"] = "u8"
     hz: Annotated[float, Field(ge=0.1, le=30)] = 2.0
     reads: bool = False
-    also: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
-    rows_from: Annotated[dict[Name, Step], Field(max_length=16)] = {}
+    also: Annotated[tuple[Name, ...], Field(max_length=48)] = ()
+    rows_from: Annotated[dict[Name, Step], Field(max_length=64)] = {}
     serial: Id = 0
 
 
@@ -63,6 +67,7 @@ class Cell(Message):
     row: Step
     column: Step
     minus: Step | None = None
+    minus_run: Name | None = None
 
 
 class Array(Message):
@@ -74,6 +79,7 @@ class Array(Message):
     step: Step | None = None
     picture: Name
     minus: Step | None = None
+    minus_run: Name | None = None
     tokens: Annotated[tuple[Token, ...], Field(min_length=1, max_length=4096)] | None = None
     ablate: Annotated[tuple[tuple[Id, Id], ...], Field(max_length=64)] = ()
 

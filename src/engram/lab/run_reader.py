@@ -1,17 +1,20 @@
 """The runs of a home as pages see them: lists, rows, pictures and predictions, made once for all pages."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from engram.errors import EngramError
 from engram.lab import pictures
-from engram.lab.protocol import Array, Cell, Tokens, View, frame
+from engram.lab.protocol import Array, Cell, View, frame
 from engram.lab.protocol import Sequence as SequenceOf
-from engram.lab.watched_run import Cache, WatchedRun
-from engram.models import Weights
+from engram.lab.protocol import Tokens as TokensOf
+from engram.lab.watched_run import Cache, Tokens, WatchedRun
+from engram.models import Head, Weights
 from engram.records.faces import Face, faces
 from engram.records.follow import NoWeights
 from engram.records.index import lines
@@ -20,7 +23,9 @@ from engram.records.kept import Kept
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MOST_RUNS = 64  # that are followed at once
 OF_FACE = ("words", "began", "seconds", "tags", "note", "headline")
-LISTED = ("id", "title", "seed", "state", "rows", "steps", "events", "family", "parts_at")
+LISTED = ("id", "title", "seed", "state", "rows", "steps", "events", "family", "parts_at", "seedless")
+
+Moment = tuple[Any, int]  # a run, and one of its steps
 
 
 class RunReader:
@@ -61,28 +66,46 @@ class RunReader:
 
     def frame(self, view: View, name: str, step: int) -> tuple[Any, bytes]:
         """A picture with what it is a picture of."""
-        run = self.run(view.run)
-        minus = None if view.minus is None else run.stored_step(view.minus)
-        attends = name.startswith("attention:")
-        tokens, heads = (view.tokens, view.ablate) if attends else (None, ())
-        key = (view.run, step, name, minus, view.dtype, tokens, heads, run.version(step))
-        header = {"t": "picture", "run": run.id, "step": step, "picture": name, "minus": minus}
-        header |= {"tokens": len(tokens) if tokens else None}
+        run, less = self.run(view.run), self._subtracted(view)
+        tokens, heads = (view.tokens, view.ablate) if name.startswith("attention:") else (None, ())
+        key = (view.run, step, name, less and (less[0].id, less[1]), view.dtype, tokens, heads, run.version(step))
+        header = {
+            "t": "picture",
+            "run": run.id,
+            "step": step,
+            "picture": name,
+            "tokens": len(tokens) if tokens else None,
+        }
 
         def made() -> bytes:
-            values = run.values(step, name, minus, tokens, heads)
-            best = values.argmax(axis=1).tolist() if minus is None and run.has_right_answers(name) else None
-            return frame(header | {"best": best}, values, view.dtype)
+            values = difference(run, step, less, name, tokens, heads)
+            best = values.argmax(axis=1).tolist() if less is None and run.has_right_answers(name) else None
+            return frame(header | named(run, less) | {"best": best}, values, view.dtype)
 
         return key, self._made.get_or(key, made)
 
+    def _subtracted(self, asked: View | Cell | Array) -> Moment | None:
+        """Of which run, and at which step."""
+        if asked.minus is None:
+            return None
+        other = self.seen(asked.minus_run or asked.run)
+        return other, other.stored_step(asked.minus)
+
+    def shown(self, view: View) -> View:
+        """Where B is shown, the view of B; attention stays on the sequence of A, so that both can be compared."""
+        if view.shows == "run" or view.minus is None:
+            return view
+        run, other = self.run(view.run), self.run(view.minus_run or view.run)
+        tokens = view.tokens if other is run else view.tokens or tuple(run.own_tokens)
+        b = {"run": other.id, "step": view.minus, "minus": None, "minus_run": None, "shows": "run", "tokens": tokens}
+        return view.model_copy(update=b)
+
     def cell(self, asked: Cell) -> dict[str, Any]:
         run = self.seen(asked.run)
-        step = run.stored_step(asked.step)
-        minus = None if asked.minus is None else run.stored_step(asked.minus)
-        values = run.values(step, asked.picture, minus)  # refuses an unknown picture
+        step, less = run.stored_step(asked.step), self._subtracted(asked)
+        values = difference(run, step, less, asked.picture)  # refuses an unknown picture
         entry = next(entry for entry in run.about["pictures"] if entry["name"] == asked.picture)
-        found = pictures.cell(values, asked.row, asked.column, entry["diagonal"] and minus is None)
+        found = pictures.cell(values, asked.row, asked.column, entry["diagonal"] and less is None)
         key = pictures.mark(entry["rows"], asked.row)
         value, best = (pictures.mark(entry["columns"], i) for i in (asked.column, found["best"]))
         return {"t": "cell", "id": asked.id, "step": step} | found | {"key": key, "value": value, "best": best}
@@ -90,13 +113,12 @@ class RunReader:
     def array(self, asked: Array) -> bytes:
         """A picture as numbers that nothing was taken from."""
         run = self.seen(asked.run)
-        step = run.stored_step(asked.step)
-        minus = None if asked.minus is None else run.stored_step(asked.minus)
+        step, less = run.stored_step(asked.step), self._subtracted(asked)
         attends = asked.picture.startswith("attention:")
         tokens, heads = (asked.tokens, asked.ablate) if attends else (None, ())
-        values = run.values(step, asked.picture, minus, tokens, heads)
-        header = {"t": "array", "id": asked.id, "run": run.id, "step": step, "picture": asked.picture, "minus": minus}
-        return frame(header, values, "f4")
+        values = difference(run, step, less, asked.picture, tokens, heads)
+        header = {"t": "array", "id": asked.id, "run": run.id, "step": step, "picture": asked.picture}
+        return frame(header | named(run, less), values, "f4")
 
     def sequence(self, asked: SequenceOf) -> dict[str, Any]:
         run = self.seen(asked.run)
@@ -105,7 +127,7 @@ class RunReader:
         tokens = tuple(run.tokens_of(asked.text, asked.tokens)) if given else None
         return {"t": "sequence", "id": asked.id, "step": step} | run.predictions(step, tokens, asked.ablate)
 
-    def tokens(self, asked: Tokens) -> dict[str, Any]:
+    def tokens(self, asked: TokensOf) -> dict[str, Any]:
         """Which tokens a text is; a run need not have weights for that."""
         return {"t": "tokens", "id": asked.id, "tokens": self.run(asked.run).tokens_of(asked.text, None)}
 
@@ -124,6 +146,28 @@ class RunReader:
             raise
         except EngramError as error:
             return about | {"error": str(error)}
+
+
+def difference(
+    run: Any, step: int, less: Moment | None, name: str, tokens: Tokens = None, heads: Sequence[Head] = ()
+) -> np.ndarray:
+    """A picture; less that of another moment, on the same sequence."""
+    if less is None:
+        return run.values(step, name, tokens, heads)
+    other, minus = less
+    if other is not run and name.startswith("attention:"):
+        tokens = tokens or run.own_tokens
+    a, b = run.values(step, name, tokens, heads), other.values(minus, name, tokens, heads)
+    if a.shape != b.shape:
+        sizes = [" × ".join(map(str, picture.shape)) for picture in (a, b)]
+        raise EngramError(f"minus_run: {name} is {sizes[0]} in {run.id}, but {sizes[1]} in {other.id}")
+    return a - b
+
+
+def named(run: Any, less: Moment | None) -> dict[str, Any]:
+    """What was subtracted, in the header of a frame; the run where it is another one."""
+    other, minus = less or (run, None)
+    return {"minus": minus, "minus_run": None if other is run else other.id}
 
 
 def said_of(face: Face) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def _frames(run: StillRun, step: int, names: Sequence[str]) -> Packed:
 
 
 def _frame(run: StillRun, step: int, name: str) -> str:
-    values = run.values(step, name, None)
+    values = run.values(step, name)
     best = values.argmax(axis=1).tolist() if run.has_right_answers(name) else None
     header = {"t": "picture", "run": run.id, "step": step, "picture": name, "minus": None, "tokens": None, "best": best}
     return packed(frame(header, values))

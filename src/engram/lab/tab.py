@@ -35,23 +35,12 @@ from engram.lab.protocol import (
     Weights,
     parse,
 )
+from engram.lab.sent import Sent
 from engram.lab.theory_messages import Predict
-from engram.lab.watched_run import Made
 from engram.records.follow import NoWeights
 
 MOST_AT_ONCE = 64  # questions of a page that have no answer yet
 Message = dict[str, Any]
-
-
-class Sent(dict[tuple[str, str], Any]):
-    """The last of each kind that was made for a view; what is still made for an older view is booked with that one."""
-
-    def unless(self, kind: tuple[str, str], key: Any, content: Made) -> Made | None:
-        """What was made, unless it is what was sent last of this kind."""
-        if self.get(kind) == key:
-            return None
-        self[kind] = key
-        return content
 
 
 class Tab:
@@ -224,7 +213,8 @@ class Tab:
     async def refresh_model(self, sent: Sent, view: View, messages: list[str]) -> None:
         """Pictures of a large model take seconds: each is sent when it is there."""
         await self._told(view, messages)
-        step = self.backend.reader_of(view.run).run(view.run).stored_step(view.step)
+        known = self.backend.reader_of(view.run)
+        step = known.run(view.run).stored_step(known.shown(view).step)
         work = [(name, self.picture, name) for name in view.pictures] + [("reading", self.reading)] * view.reads
         for kind, make, *of in work:
             if self.view is view:
@@ -253,11 +243,21 @@ class Tab:
         """About the runs, their rows, and the state of the one that is looked at."""
         found = list[Message | None]()
         run = self.backend.reader_of(view.run).seen(view.run, tick)
-        for name in dict.fromkeys((view.run, *view.also)):
+        other = view.minus_run or view.run
+        for name in dict.fromkeys((view.run, other, *view.also)):
             found += self._news_of(sent, name, tick)
         now = run.now(self.backend.trainer(tick)) | {"waiting": list(self.backend.waiting_for_model)}
-        found += [sent.unless(("state", ""), now, now)]
+        found += [self._state_of(sent, other, tick) if other != view.run else None]
+        found += [sent.unless(("state", view.run), now, now)]
         return [json.dumps(message, allow_nan=False) for message in found if message]
+
+    def _state_of(self, sent: Sent, name: str, tick: float | None) -> Message | None:
+        """Of a run that is compared with: which of its weights are stored."""
+        try:
+            now = self.backend.reader_of(name).seen(name, tick).now(self.backend.trainer(tick))
+        except EngramError:
+            return None  # its news say why
+        return sent.unless(("state", name), now, now)
 
     def _news_of(self, sent: Sent, name: str, tick: float | None) -> list[Message | None]:
         """What cannot be read is told once; the rest is shown."""
@@ -276,13 +276,16 @@ class Tab:
 
     def step(self, sent: Sent, view: View) -> int:
         """The step whose weights are shown."""
+        view = self.backend.reader.shown(view)
         return self.backend.reader.run(view.run).stored_step(view.step)
 
     def picture(self, sent: Sent, view: View, step: int, name: str) -> bytes | None:
-        return sent.unless(("picture", name), *self.backend.reader_of(view.run).frame(view, name, step))
+        known = self.backend.reader_of(view.run)
+        return sent.unless(("picture", name), *known.frame(known.shown(view), name, step))
 
     def reading(self, sent: Sent, view: View, step: int) -> str | None:
-        found = sent.unless(("reading", ""), *self.backend.reader_of(view.run).reading(view, step))
+        known = self.backend.reader_of(view.run)
+        found = sent.unless(("reading", ""), *known.reading(known.shown(view), step))
         return None if found is None else json.dumps(found, allow_nan=False)
 
 

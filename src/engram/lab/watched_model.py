@@ -85,7 +85,7 @@ class WatchedModel(ProbedModel):
         """As a line of the list of runs."""
         line = {"id": self.id, "title": self._about["title"], "seed": 0, "state": "model", "rows": len(self.table)}
         line |= {"steps": self.steps[-1], "events": [], "family": self.id, "parts_at": 0, "words": self._about["title"]}
-        return line | {"began": None, "seconds": None, "tags": [], "note": "", "headline": {}}
+        return line | {"began": None, "seconds": None, "tags": [], "note": "", "headline": {}, "seedless": ""}
 
     def now(self, trainer: dict[str, Any]) -> dict[str, Any]:
         edits = [one for step in self.steps for one in self.edits_at(step)]
@@ -127,13 +127,11 @@ class WatchedModel(ProbedModel):
         key = (step, self.version(step), tuple(sequence), tuple(without))
         return self._read.get_or(key, lambda: questions.read(self.subject(step).network, sequence, without), most=3)
 
-    def values(
-        self, step: int, name: str, minus: int | None, tokens: Tokens = None, heads: Sequence[Head] = ()
-    ) -> np.ndarray:
-        found = self._picture(step, name, tokens, heads)
-        return found if minus is None else found - self._picture(minus, name, tokens, heads)
+    @property
+    def own_tokens(self) -> list[int]:
+        return self._own
 
-    def _picture(self, step: int, name: str, tokens: Tokens, heads: Sequence[Head]) -> np.ndarray:
+    def values(self, step: int, name: str, tokens: Tokens = None, heads: Sequence[Head] = ()) -> np.ndarray:
         known = {f"attention:{i}.{h}": (i, h) for i, h in self._about["heads"]}
         if name not in known:
             raise EngramError(f"no picture {name!r:.60}; {did_you_mean(name, known)}allowed: attention:1.1, …")

@@ -119,13 +119,14 @@ class WatchedRun(Follower):
     def _sequence(self, tokens: Tokens) -> np.ndarray:
         return self._own if tokens is None else pictures.tokens_of(self.spec, None, tokens)
 
-    def values(
-        self, step: int, name: str, minus: int | None, tokens: Tokens = None, heads: Sequence[Head] = ()
-    ) -> np.ndarray:
-        """A picture; less that of another step."""
-        sequence = self._sequence(tokens)
-        found = pictures.picture(self.spec, self.model(step), name, sequence, heads)
-        return found if minus is None else found - pictures.picture(self.spec, self.model(minus), name, sequence, heads)
+    @property
+    def own_tokens(self) -> list[int]:
+        """A sequence of the task that training never sees."""
+        return self._own.tolist()
+
+    def values(self, step: int, name: str, tokens: Tokens = None, heads: Sequence[Head] = ()) -> np.ndarray:
+        """A picture."""
+        return pictures.picture(self.spec, self.model(step), name, self._sequence(tokens), heads)
 
     def predictions(self, step: int, tokens: Tokens, heads: Sequence[Head]) -> dict[str, Any]:
         return pictures.predictions(self.spec, self.model(step), self._sequence(tokens), heads)

@@ -4,6 +4,7 @@ The root of the project is the source, so that links between documents are the s
 become MathML while the site is built: no script and no font has to be fetched.
 """
 
+import re
 import sys
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -33,13 +34,22 @@ autodoc_typehints = "none"  # docstrings say what fields are; types of a Value a
 autodoc_member_order = "bysource"
 
 
+# what docutils does not know: signs of HTML, dots, and sizes of brackets, which browsers choose by themselves
+OTHERS = {r"\lt": "<", r"\gt": ">", r"\dots": r"\ldots"}
+COMMAND = re.compile(r"\\(?:lt|gt|dots|[bB]igg?[lmr]?)(?![a-zA-Z])")
+
+
+def mathml(text: str, as_block: bool) -> str:
+    return tex2mathml(COMMAND.sub(lambda found: OTHERS.get(found[0], ""), text), as_block=as_block)
+
+
 def inline(translator: Any, node: Any) -> None:
-    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    translator.body.append(mathml(node.astext(), as_block=False))
     raise SkipNode
 
 
 def block(translator: Any, node: Any) -> None:
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="math">{mathml(node.astext(), as_block=True)}</div>')
     raise SkipNode
 
 

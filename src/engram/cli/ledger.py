@@ -84,6 +84,7 @@ def ledger(
     html: Path | None = None,
     committed: bool = False,
     markdown: bool = False,
+    sources: bool = False,
     reread: bool = False,
     json: bool = False,
 ) -> None:
@@ -99,25 +100,36 @@ def ledger(
         Use only the committed records.
     markdown
         Print it as in LEDGER.md, always from the committed records only.
+    sources
+        Print docs/theory/index.md: from theorems, figures and slides to function, claim and verdict.
     reread
         Read every record again, instead of what is remembered of those whose files have not changed.
     """
     from engram.records.files import COMMITTED, home
 
-    if markdown and (json or html):
-        raise EngramError("ledger: --markdown cannot be combined with --json or --html; choose one")
-    only = committed or markdown
+    if sum((markdown, sources, json or html is not None)) > 1:
+        raise EngramError("ledger: --markdown, --sources and --json or --html cannot be combined; choose one")
+    only = committed or markdown or sources
     now = decided(names, [COMMITTED] if only else [home(), COMMITTED], reread)
-    if html is None and not markdown:
+    if html is None and not markdown and not sources:
         _print_ledger(now, json)
         return
     _report_unreadable(now)
     if html is not None:
         _write_html(html, names, now, only, json)
     else:
-        from engram.show.ledger_markdown import markdown as as_markdown
+        tell(*_pages(now, sources).removesuffix("\n").split("\n"))
 
-        tell(*as_markdown(now.claims).removesuffix("\n").split("\n"))
+
+def _pages(now: Decided, sources: bool) -> str:
+    """As LEDGER.md, or as docs/theory/index.md."""
+    from engram.show import ledger_markdown, theorem_table
+
+    if not sources:
+        return ledger_markdown.markdown(now.claims)
+    from engram.cli.sources import functions
+
+    return theorem_table.markdown(now.claims, functions())
 
 
 def _write_html(html: Path, names: Words, now: Decided, only: bool, json: bool) -> None:

@@ -12,11 +12,13 @@ A number with a decimal point stands in one of these forms, in a formula, or in 
 
 import doctest
 import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
 from engram import experiments
 from engram.cli.decided import decided
@@ -24,6 +26,7 @@ from engram.cli.sources import functions
 from engram.records.files import COMMITTED
 from engram.show.theorem_table import PAGES, markdown
 
+Said = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parent.parent
 THEORY = ROOT / "docs/theory"
 NAMES = tuple(PAGES)
@@ -149,6 +152,21 @@ def test_its_formulas_are_read_alike_by_a_code_host_and_by_sphinx(name: str) -> 
         assert not re.search(r"\\[^A-Za-z\s]", formula), formula
         assert not re.search(r"[<>*]", formula), formula
         assert formula.count("{") == formula.count("}"), formula
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_emphasis_begins_inside_of_a_formula(name: str) -> None:
+    """Where a formula is not known to a reader of Markdown, at least its letters all stand there."""
+    for formula in FORMULA.findall(MarkdownIt("commonmark").render(prose(name))):
+        assert "<em>" not in formula
+        assert "</em>" not in formula
+
+
+def test_the_table_is_refused_in_other_forms(said: Said) -> None:
+    for other in ("--markdown", "--json"):
+        code, _, error = said("ledger", "--sources", other)
+        assert code == 2
+        assert "choose one" in error
 
 
 def test_the_table_of_sources_is_what_the_ledger_says() -> None:

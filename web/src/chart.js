@@ -7,6 +7,7 @@ import { scrubTo } from "./actions.js";
 import { faint, ground, muted } from "./colours.js";
 import { number } from "./html.js";
 import { curvesEnd, end, held, pointed } from "./store.js";
+import { brushing, whole, zoomed, zoomTo } from "./zoom.js";
 
 /**
  * @typedef {{label: string, colour: string, width: number, dash?: number[]}} Curve
@@ -22,7 +23,7 @@ function axes(log) {
   const look = { stroke: muted.value, font: FONT, grid: { stroke: faint.value, width: 1 }, ticks: { show: false } };
   /** @type {uPlot.Axis} */
   const steps = { ...look, size: 24, gap: 4, label: "step", labelSize: 15, labelGap: 0, labelFont: FONT, incrs: INCREMENTS, values: (_, splits) => splits.map((s) => (s === null ? "" : String(s))) };
-  if (log) steps.splits = (u) => [0, 1, 10, 100, 1000, 1e4, 1e5].filter((s) => s <= (u.scales.x.max ?? 0));
+  if (log) steps.splits = (u) => [...new Set([...(zoomed.peek() ?? []), ...[0, 1, 10, 100, 1000, 1e4, 1e5].filter((s) => s >= (u.scales.x.min ?? 0) && s <= (u.scales.x.max ?? 0))])].sort((a, b) => a - b);
   if (log) steps.filter = (_, splits) => splits;
   return [steps, { ...look, size: 48, gap: 6, values: (_, splits) => splits.map((y) => (y === null ? "" : number(y).replace("e+", "e"))) }];
 }
@@ -41,7 +42,7 @@ function scales({ log, range }) {
     return min < 0 || most > 0 ? [Math.min(0, 1.05 * (min < -HUGE ? -most : min)), Math.max(0, 1.05 * most)] : [0, 1];
   };
   return {
-    x: { time: false, distr: log ? 4 : 1, asinh: 1, range: () => [0, Math.max(1, curvesEnd.peek())] },
+    x: { time: false, distr: log ? 4 : 1, asinh: 1, range: () => zoomed.peek() ?? [0, Math.max(1, curvesEnd.peek())] },
     y: { range: range ?? whole },
   };
 }
@@ -103,6 +104,7 @@ function drawMarks(u, { marks }) {
   ctx.setLineDash([devicePixelRatio, 3 * devicePixelRatio]);
   for (const mark of marks) {
     const x = Math.round(u.valToPos(mark.step, "x", true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
@@ -114,18 +116,39 @@ function drawMarks(u, { marks }) {
 /** A single value is no line: it is drawn as a point. @param {uPlot} u @param {number} series */
 const alone = (u, series) => Array.from(u.data[series]).filter((y) => y != null).length === 1;
 
+/** Dragging in the zoom mode, or with shift, chooses a stretch. @param {uPlot} u @param {PointerEvent} begin @param {(e: PointerEvent) => number} stepAt */
+function brush(u, begin, stepAt) {
+  const mark = Object.assign(document.createElement("div"), { className: "brush" }), left = begin.offsetX;
+  u.over.append(mark);
+  u.over.setPointerCapture(begin.pointerId);
+  const size = (/** @type {PointerEvent} */ e) => (mark.style.cssText = `left: ${Math.min(left, e.offsetX)}px; width: ${Math.abs(e.offsetX - left)}px`);
+  u.over.addEventListener("pointermove", size);
+  const end = (/** @type {PointerEvent} */ e) => {
+    u.over.removeEventListener("pointermove", size);
+    u.over.removeEventListener("lostpointercapture", end);
+    mark.remove();
+    if (Math.abs(e.offsetX - left) > 4) zoomTo(stepAt(begin), stepAt(e));
+  };
+  u.over.addEventListener("lostpointercapture", end);
+}
+
 /** Pressing and dragging on the curves scrubs. @param {uPlot} u */
 function scrubOn(u) {
+  const stepAt = (/** @type {PointerEvent} */ e) => u.posToVal(e.clientX - u.over.getBoundingClientRect().left, "x");
+  u.over.addEventListener("dblclick", whole);
   /** @param {PointerEvent} e */
-  const go = (e) => scrubTo(u.posToVal(e.clientX - u.over.getBoundingClientRect().left, "x"));
+  const go = (e) => scrubTo(stepAt(e));
+  let scrubs = false;
   u.over.addEventListener("pointerdown", (e) => {
     if (e.button !== 0) return;
+    scrubs = !brushing.peek() && !e.shiftKey;
+    if (!scrubs) return void brush(u, e, stepAt);
     u.over.setPointerCapture(e.pointerId);
     held.value = end.peek(); // what is under the hand must not move
     go(e);
   });
   u.over.addEventListener("lostpointercapture", () => (held.value = null));
-  u.over.addEventListener("pointermove", (e) => u.over.hasPointerCapture(e.pointerId) && go(e));
+  u.over.addEventListener("pointermove", (e) => scrubs && u.over.hasPointerCapture(e.pointerId) && go(e));
 }
 
 /**
@@ -137,7 +160,11 @@ export function makeChart(root, first, height) {
   const line = document.createElement("div");
   line.className = "nowline";
   let step = 0;
-  const place = () => (line.style.transform = `translateX(${u.valToPos(step, "x")}px)`);
+  const place = () => {
+    const [from, to] = zoomed.peek() ?? [0, Infinity];
+    line.hidden = step < from || step > to;
+    line.style.transform = `translateX(${u.valToPos(step, "x")}px)`;
+  };
   /** @type {uPlot.Options} */
   const options = {
     width: root.clientWidth, height, legend: { show: false }, padding: [8, 18, 0, 0], axes: axes(first.log),

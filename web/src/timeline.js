@@ -131,7 +131,7 @@ function Beside() {
   const missing = seedsOfRun.value.filter((id) => !also.value.includes(id));
   const chip = (/** @type {string[]} */ ids, /** @type {string} */ text, /** @type {unknown} */ swatch) => html`<span class="chip" key=${ids[0]}>${swatch} ${text}
     <button class="icon" aria-label=${`Do not draw: ${text}`} onClick=${() => drawBeside(ids, false)}>×</button></span>`;
-  return html`<div class="further drawn" role="group" aria-label="Runs that are drawn" data-testid="drawn-runs">
+  return html`<div class="beside-runs" role="group" aria-label="Runs that are drawn" data-testid="drawn-runs">
     ${cohorts.value.map((ids, i) => chip(ids, `${ids.length} seeds: mean and its 95 % interval (Student’s t)${ids.includes(run.value ?? "") ? "; thin: this run" : ""}`, html`<${Swatch} wide dash=${dashOf(i)} />`))}
     ${alone.map((id) => chip([id], short(id), html`<${Swatch} dash=${dashOf(drawnRuns.value.indexOf(id) - 1)} />`))}
     ${missing.length > 0 && html`<button class="quiet" data-testid="all-seeds" title="Runs that differ in nothing but their seed" onClick=${() => drawBeside(missing, true)}>+ ${missing.length} other seed${missing.length > 1 ? "s" : ""}</button>`}

@@ -66,7 +66,7 @@ def test_stages_are_named_and_the_weakest_is_marked(page: Page) -> None:
 
 def test_a_fact_is_rewritten_and_the_run_forks(page: Page, lab: Served, learned: Record) -> None:
     page.get_by_test_id("facts-search").fill("japan capital")
-    page.get_by_role("button", name="Choose (Japan, capital)").press("Enter")
+    page.get_by_role("button", name="Choose Japan, capital").press("Enter")
     page.get_by_test_id("fact-answer").fill("Lyon")
     page.get_by_test_id("fact-try").click()
     expect(page.get_by_test_id("fact-wrong")).to_contain_text("unknown 'Lyon'")

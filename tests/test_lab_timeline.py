@@ -56,3 +56,63 @@ def test_runs_that_differ_only_in_seed_are_a_band(
     expect(drawn.locator(".chip")).to_have_count(5)
     page.reload()
     expect(drawn.locator(".chip")).to_have_count(5)
+
+
+def brushed(page: Page, start: float, end: float) -> None:
+    """Drags over the losses, between two shares of their width."""
+    over = page.get_by_test_id("timeline-losses").locator(".over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + start * box["width"], y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + (start + end) / 2 * box["width"], y)
+    page.mouse.move(box["x"] + end * box["width"], y)
+    page.mouse.up()
+
+
+def test_a_stretch_is_brushed(page: Page, lab: Served, seeds: list[Record]) -> None:
+    """With shift or in the zoom mode; otherwise dragging moves the slider. Escape and a double click show all again."""
+    look_at(page, lab, f"{seeds[0].id}&step=12")
+    wait(lambda: lab_of(page, f"rows('{seeds[0].id}')"))
+    unzoom, label = page.get_by_test_id("unzoom"), page.get_by_test_id("step-label")
+    page.keyboard.down("Shift")
+    brushed(page, 0.25, 0.75)
+    page.keyboard.up("Shift")
+    expect(unzoom).to_have_text("steps 3–9 ×")
+    expect(label).to_contain_text("step 12")
+    page.keyboard.press("Escape")
+    expect(unzoom).to_be_hidden()
+    brushed(page, 0.25, 0.5)
+    expect(label).to_contain_text("step 6")
+    expect(unzoom).to_be_hidden()
+    page.get_by_test_id("zoom").click()
+    brushed(page, 0.75, 0.5)
+    expect(unzoom).to_have_text("steps 6–9 ×")
+    page.get_by_test_id("timeline-losses").locator(".over").dblclick()
+    expect(unzoom).to_be_hidden()
+    page.keyboard.press("Escape")
+    page.keyboard.press("+")
+    expect(unzoom).to_have_text("steps 3–9 ×")
+    page.keyboard.press("-")
+    expect(unzoom).to_be_hidden()
+
+
+def test_stored_steps_are_played_to_the_end(page: Page, lab: Served, seeds: list[Record]) -> None:
+    look_at(page, lab, f"{seeds[1].id}&step=12")
+    play, label = page.get_by_test_id("play"), page.get_by_test_id("step-label")
+    wait(lambda: lab_of(page, "drawn('memory:W_O2')"))
+    page.get_by_test_id("play-speed").select_option("5")
+    play.click()  # from the beginning, as it is at the end
+    seen = set[str]()
+    wait(lambda: seen.add(label.inner_text()) or len(seen) > 2)
+    play.click()
+    expect(play).to_have_accessible_name("Play the stored steps")
+    here = label.inner_text()
+    page.wait_for_timeout(600)
+    assert label.inner_text() == here
+    page.keyboard.press("Escape")
+    page.keyboard.press("p")
+    expect(label).to_contain_text("step 12")
+    expect(play).to_have_accessible_name("Play the stored steps")

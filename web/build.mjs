@@ -7,15 +7,6 @@ import { fileURLToPath } from "node:url";
 const here = new URL(".", import.meta.url);
 const target = new URL("../src/engram/lab/static/lab.html", here);
 
-/** Templates of htm drop a line break with all blanks around it; so their indentation need not be in the bundle. */
-const unindented = {
-  name: "unindented",
-  /** @param {import("esbuild").PluginBuild} build */
-  setup: (build) => build.onLoad({ filter: /web\/src\/.*\.js$/ }, async ({ path }) => ({
-    contents: (await readFile(path, "utf8")).replace(/\n +/g, "\n"), loader: "js",
-  })),
-};
-
 /** @param {string} entry */
 async function bundle(entry) {
   const result = await build({
@@ -23,7 +14,6 @@ async function bundle(entry) {
     entryPoints: [entry],
     bundle: true,
     minify: true,
-    plugins: [unindented],
     write: false,
     format: "iife",
     target: ["es2022"],
@@ -38,8 +28,7 @@ const [page, script, style] = await Promise.all([
   bundle("src/main.js"),
   bundle("src/theme.css"),
 ]);
-const dense = script.replace(/\n[ \t]+/g, "\n"); // what is left of indentation stands in templates, which show none
-const safe = dense.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+const safe = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 const html = page
   .replace("/* style */", () => style)
   .replace("/* script */", () => safe);

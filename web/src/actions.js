@@ -6,7 +6,7 @@ import { batch } from "@preact/signals";
 import { ask, send } from "./source.js";
 import { atOrBefore, lowerBound, nearest } from "./steps.js";
 import { forkedFrom } from "./forks.js";
-import { ablate, about, also, alsoOf, events, info, last, now, other, picked, pointed, promised, run, runs, say, shows, stages, state, step, stops, tokens, trainer, training } from "./store.js";
+import { ablate, about, also, alsoOf, events, fact, info, last, matrix, now, other, part, picked, pointed, promised, run, runs, say, shows, stages, state, step, stops, tokens, trainer, training } from "./store.js";
 
 /** Look at the stored step nearest to x; from now on new data do not move it. @param {number} x */
 export function scrubTo(x) {
@@ -66,6 +66,7 @@ export function choose(id, beside) {
     if (!related) tokens.value = null; // another training may have other letters,
     if (!related) ablate.value = []; // and other heads
     if (!related) picked.value = [];
+    [part.value, fact.value, matrix.value] = ["", null, ""]; // they were chosen in another run
     if (other.value === id) other.value = run.value; // A and B change places
     else if (!related) [shows.value, other.value] = ["a", null];
     const swapped = also.value.map((other) => (other === id ? /** @type {string} */ (run.value) : other)); // both stay in sight

@@ -40,7 +40,7 @@ function Row({ f, at }) {
   const stage = said.value?.stages[f.stage] ?? "", weak = weakest.value?.i === f.i, right = f.guess === f.answer;
   const name = `${f.subject}, ${f.relation}`;
   return html`<tr data-fact=${f.i} data-stage=${f.stage} aria-rowindex=${at + 2} aria-selected=${chosen.value === f.i} class=${weak ? "weak" : ""} onClick=${() => (chosen.value = f.i)}>
-    <td><button class="quiet pick" aria-label=${`Choose (${name})`} aria-pressed=${chosen.value === f.i}>${f.subject}</button></td><td>${f.relation}</td><td>${f.answer}</td>
+    <td><button class="quiet pick" aria-label=${`Choose ${name}`} aria-pressed=${chosen.value === f.i}>${f.subject}</button></td><td>${f.relation}</td><td>${f.answer}</td>
     <td><span class="stage" data-stage=${f.stage} title=${stage}><i aria-hidden="true">${GLYPHS[f.stage]}</i>${right ? "" : html`<b>${f.guess}</b>, `}${stage}</span></td>
     <td>${percent(f.p)}</td><td>${number(f.margin)}${weak && html` <mark>breaks first</mark>`}</td><td>${learnedAt(f)}</td>
     <td title=${f.own === null ? "" : `own part ${number(f.own)}, over ${f.rival}`}>${number(f.interference)}</td><td>${percent(f.frequency)}</td></tr>`;

@@ -3,7 +3,7 @@ import { choose, drawBeside } from "./actions.js";
 import { compareWith } from "./compare.js";
 import { dashOf } from "./colours.js";
 import { forkedFrom } from "./forks.js";
-import { html } from "./html.js";
+import { html, Swatch } from "./html.js";
 import { Panel } from "./panel.js";
 import { also, info, run, runs, trainer, trains } from "./store.js";
 
@@ -19,24 +19,16 @@ export function tree(family) {
   return under(undefined, 0);
 }
 
-/** How its curves are drawn. @param {{id: string}} props */
-function Swatch({ id }) {
-  const place = also.value.indexOf(id), mine = id === run.value;
-  if (!mine && place < 0) return html`<svg width="22" height="8" aria-hidden="true"></svg>`;
-  return html`<svg width="22" height="8" aria-hidden="true"><line x1="0" x2="22" y1="4" y2="4" stroke="currentColor"
-    stroke-width=${mine ? 2.5 : 1.2} stroke-dasharray=${mine ? "" : dashOf(place).join(" ")} /></svg>`;
-}
-
 /** @param {{leaf: Leaf}} props */
 function Branch({ leaf }) {
-  const { id, events, parts_at, state } = leaf.run, mine = id === run.value;
+  const { id, events, parts_at, state } = leaf.run, mine = id === run.value, place = also.value.indexOf(id);
   const title = events.length ? events[events.length - 1].what : "without interventions";
   const word = trains(id) ? trainer.value.state : state;
   return html`<li class=${mine ? "branch mine" : "branch"} style=${{ "--depth": leaf.depth }}>
     <button data-testid=${`branch-${id}`} aria-current=${mine} title=${id} onClick=${() => choose(id)}>
       <span>${title}</span><small>${events.length ? `from step ${parts_at}` : ""}</small>
       <span class="state" data-state=${word}>${word}</span></button>
-    <${Swatch} id=${id} />
+    ${place < 0 && !mine ? html`<i class="swatch"></i>` : html`<${Swatch} wide=${mine} dash=${mine ? [] : dashOf(place)} />`}
     ${!mine && html`<button class="quiet compare" data-testid=${`compare-${id}`} aria-label=${`Compare with: ${title}`} title="Show A − B: B is this branch, at the step of A"
       onClick=${() => compareWith(id)}>compare</button>`}
     <label class="check" title="Draw its curves too"><input type="checkbox" aria-label=${`Draw the curves of: ${title}`}

@@ -2,11 +2,13 @@
  * The circuit: parts and memories by columns, who reads whom, and what a change of one of them does.
  * @import { CircuitEdge, CircuitNode, CircuitSaid } from "./protocol.js"
  */
+import { effect } from "@preact/signals";
 import { atOther } from "./between.js";
 import { colourOf, ground, ink, muted } from "./colours.js";
 import { html, number } from "./html.js";
 import { inquiry } from "./inquiry.js";
 import { Panel } from "./panel.js";
+import { part } from "./store.js";
 import { chosen, keyOf, select, Trial } from "./trial.js";
 
 const WIDE = 124, TALL = 76, GAP = 30, ABOVE = 24, BETWEEN = 16; // pixels of a node, and around it
@@ -15,6 +17,14 @@ const LITTLE = 0.01, FEW = 4; // what is next to nothing; more lines of that kin
 
 /** @type {import("@preact/signals").ReadonlySignal<{said: CircuitSaid | null, error: string} | null>} */
 export const circuitSaid = inquiry("circuit", (of) => ({ t: "circuit", ...of }));
+
+effect(() => { // what a link names is chosen once it is there
+  const said = circuitSaid.value?.said, key = part.value;
+  if (!said || chosen.value || !key) return;
+  const node = said.nodes.find((n) => keyOf(n) === key), edge = said.edges.find((e) => keyOf(e) === key);
+  const end = (/** @type {string | undefined} */ name) => said.nodes.find((n) => n.name === name);
+  if (node ?? edge) select(/** @type {CircuitNode | CircuitEdge} */ (node ?? edge), end(edge?.from), end(edge?.to));
+});
 
 /** @typedef {{node: CircuitNode, x: number, y: number}} Placed */
 
@@ -47,8 +57,8 @@ function pressed(e, does) {
   does();
 }
 
-/** What makes a shape of the drawing a button. @param {string} key @param {string} label @param {() => void} does */
-const button = (key, label, does) => ({ role: "button", tabindex: 0, "aria-label": label, "aria-pressed": chosen.value?.key === key, "data-testid": key,
+/** What makes a shape of the drawing a button; its title names it. @param {string} key @param {() => void} does */
+const button = (key, does) => ({ role: "button", tabindex: 0, "aria-pressed": chosen.value?.key === key, "data-testid": key,
   onClick: does, onKeyDown: (/** @type {KeyboardEvent} */ e) => pressed(e, does) });
 
 /** @param {{e: CircuitEdge, from: Placed, to: Placed, floor: number, most: number, written: boolean}} props */
@@ -56,7 +66,7 @@ function Edge({ e, from, to, floor, most, written }) {
   const s = strength(e), d = path(from, to, floor), little = Math.abs(s) < LITTLE, reads = e.attribution === null;
   const title = `${from.node.title} → ${to.node.title}: ${e.words}`, x = (from.x + WIDE + to.x) / 2;
   const colour = colourOf("", PLACES[reads ? 0 : s < 0 ? 2 : 1]);
-  return html`<g class="edge" ...${button(keyOf(e), title, () => select(e, from.node, to.node))}><title>${title}</title>
+  return html`<g class="edge" ...${button(keyOf(e), () => select(e, from.node, to.node))}><title>${title}</title>
     <path class="hit" d=${d} /><path class="line" d=${d} stroke=${colour} stroke-dasharray=${little ? "4 4" : ""} stroke-width=${0.8 + 6 * Math.min(1, Math.abs(s) / most)}
       opacity=${little ? 0.45 : 0.85} />
     ${written && reads && e.cut !== null && html`<text x=${x} y=${(from.y + to.y) / 2 - 6} fill=${muted.value} stroke=${ground.value} class="halo">cut: ${e.cut.toFixed(2)}</text>`}</g>`;
@@ -66,7 +76,7 @@ function Edge({ e, from, to, floor, most, written }) {
 function Node({ p }) {
   const { node: n, x, y } = p, still = n.kind === "answer", top = y + TALL / 2 + 5 - 8 * n.lines.length;
   const shape = { class: `box ${n.kind}${n.role ? " confirmed" : ""}`, x, y, width: WIDE, height: TALL, rx: n.kind === "memory" ? 24 : 7 };
-  return html`<g class="node" ...${still ? {} : button(keyOf(n), n.words, () => select(n))}><title>${n.words}</title>
+  return html`<g class="node" ...${still ? {} : button(keyOf(n), () => select(n))}><title>${n.words}</title>
     <rect ...${shape} /><text x=${x + WIDE / 2} y=${top} class="name" fill=${ink.value}>${n.short}</text>
     ${n.lines.map((line, i) => html`<text x=${x + WIDE / 2} y=${top + 16 + 15 * i} fill=${muted.value}>${line}</text>`)}</g>`;
 }

@@ -52,7 +52,7 @@ function Numbers({ items }) {
   return html`<ul>${items.map((item) => html`<li key=${item.file}><b>${item.title}</b> <small>${item.note}</small>
       <span class="acts"><button data-testid="csv" onClick=${() => saveCsv(item)} aria-label=${`${item.title} as CSV`}>CSV</button>
       ${item.picture && html`<button data-testid="picture" onClick=${() => pictureOf(item.picture)?.save()} aria-label=${`${item.title} as PNG`}>PNG</button>`}
-      ${item.python && html`<button data-testid="python" onClick=${() => show(item)} aria-label=${`Copy ${item.title} as Python`}>copy as Python</button>`}</span></li>`)}</ul>
+      ${item.python && html`<button data-testid="python" onClick=${() => show(item)} aria-label=${`copy as Python: ${item.title}`}>copy as Python</button>`}</span></li>`)}</ul>
     ${code.value && html`<pre data-testid="code" tabindex="0" aria-label="Python">${code}</pre><small role="status">${how}</small>`}`;
 }
 

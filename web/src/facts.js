@@ -9,7 +9,7 @@ const LOOK_BACK = 0.2, SOON = 60; // seconds that one answer looks back, and mil
 const told = signal(/** @type {FactsSaid | null} */ (null));
 const failed = signal({ of: "", error: "" });
 /** The fact that a form is about, by its place in the table. */
-export const chosen = signal(/** @type {number | null} */ (null));
+export { fact as chosen } from "./store.js";
 
 export const ofFacts = computed(() => about.value?.facts === true);
 export const said = computed(() => (told.value?.run === run.value ? told.value : null));
@@ -46,11 +46,6 @@ effect(() => {
   if (!seen.value) return void (asked = "");
   if (now !== asked) plan(0);
   asked = now;
-});
-
-effect(() => { // a choice belongs to its run
-  void run.value;
-  chosen.value = null;
 });
 
 /** The table as rows. */

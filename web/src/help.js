@@ -8,6 +8,8 @@ const KEYS = [
   ["Home End", "the first, or the last step"],
   ["Page ↑ ↓", "the step with stored weights before, or after"],
   ["[ ]", "the birth or intervention before, or after"],
+  ["P", "play the stored steps, or pause"],
+  ["+ −", "the curves: half as many steps, or twice as many; Esc: all of them"],
   ["L", "follow live"],
   ["F", "interventions; again: the next kind"],
   ["B", "branches"],

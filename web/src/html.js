@@ -34,5 +34,9 @@ export function duration(seconds) {
 /** What makes a signal that of an input. @param {import("@preact/signals").Signal<string>} into */
 export const typing = (into) => ({ value: into.value, onInput: (/** @type {any} */ e) => (into.value = e.target.value) });
 
+/** How curves are drawn: of a run beside another one, or of that which is looked at and of bands. @param {{dash?: number[], wide?: boolean}} props */
+export const Swatch = ({ dash = [], wide = false }) => html`<svg width="22" height="8" aria-hidden="true"><line x1="0" x2="22" y1="4" y2="4" stroke="currentColor"
+  stroke-width=${wide ? 2.5 : 1.2} stroke-dasharray=${dash.join(" ")} /></svg>`;
+
 /** What went wrong, beside its form. @param {{value: string}} why @param {string} id */
 export const refusal = (why, id) => why.value && html`<p class="error" data-testid=${id}>${why.value}</p>`;

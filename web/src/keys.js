@@ -1,10 +1,12 @@
 /** The keyboard. Keys are never taken from someone who is typing. */
 import { move, moveToMark, moveToWeights, pauseOrResume, scrubTo, toggleLive } from "./actions.js";
 import { toInterventions } from "./interventions.js";
+import { togglePlay } from "./play.js";
 import { fold } from "./panel.js";
 import { lab } from "./source.js";
 import { dialog, last } from "./store.js";
 import { toggleTheme } from "./theme.js";
+import { whole, zoomBy } from "./zoom.js";
 
 /** Opens a panel and goes to the first thing in it that takes the focus. @param {string} name @param {string} what */
 function goTo(name, what) {
@@ -27,6 +29,10 @@ const DOES = {
   pagedown: () => moveToWeights(1),
   "[": () => moveToMark(-1),
   "]": () => moveToMark(1),
+  "+": () => zoomBy(0.5),
+  "=": () => zoomBy(0.5),
+  "-": () => zoomBy(2),
+  p: togglePlay,
   l: toggleLive,
   f: toInterventions,
   b: () => goTo("branches", ".branches button"),
@@ -54,6 +60,7 @@ function taken(at, key) {
 /** A dialog tells of its closing only later. */
 function leave() {
   if (!dialog.value && document.activeElement instanceof HTMLElement) document.activeElement.blur();
+  if (!dialog.value) whole();
   dialog.value = null;
 }
 

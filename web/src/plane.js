@@ -51,10 +51,13 @@ export class Plane {
   constructor(root, look, data, height) {
     this.look = look;
     this.data = data;
+    this.dpr = 1;
+    this.wide = this.high = 1; // pixels of the page that the curves have
+    this.range = { from: 0, to: 1 };
     this.wrap = made("div", "plane", root);
     this.canvas = /** @type {HTMLCanvasElement} */ (made("canvas", "", this.wrap));
     this.over = /** @type {HTMLElement} */ (made("div", "over", this.wrap));
-    this.cross = made("div", "cross", this.over);
+    this.cross = /** @type {HTMLElement} */ (made("div", "cross", this.over));
     this.ctx = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
     this.cross.hidden = true;
     this.size(root.clientWidth, height);
@@ -83,8 +86,8 @@ export class Plane {
 
   /** @returns {Box} */
   get box() {
-    const d = /** @type {number} */ (this.dpr);
-    return { left: LEFT * d, top: ABOVE * d, width: /** @type {number} */ (this.wide) * d, height: /** @type {number} */ (this.high) * d };
+    const d = this.dpr;
+    return { left: LEFT * d, top: ABOVE * d, width: this.wide * d, height: this.high * d };
   }
 
   /** @param {number} step */
@@ -95,23 +98,23 @@ export class Plane {
   /** Pixels of the page from the left of the curves. @param {number} step */
   leftOf(step) {
     const { from, to } = this.look.across(), a = this.even(from);
-    return (/** @type {number} */ (this.wide) * (this.even(step) - a)) / (this.even(to) - a || 1);
+    return (this.wide * (this.even(step) - a)) / (this.even(to) - a || 1);
   }
 
   /** The step there. @param {number} left */
   stepAt(left) {
-    const { from, to } = this.look.across(), a = this.even(from), at = a + ((this.even(to) - a) * left) / /** @type {number} */ (this.wide);
+    const { from, to } = this.look.across(), a = this.even(from), at = a + ((this.even(to) - a) * left) / this.wide;
     return this.look.log ? Math.sinh(at) : at;
   }
 
   /** Pixels of the canvas. @param {number} step */
   x(step) {
-    return (LEFT + this.leftOf(step)) * /** @type {number} */ (this.dpr);
+    return (LEFT + this.leftOf(step)) * this.dpr;
   }
 
   /** Pixels of the canvas. @param {number} value */
   y(value) {
-    const { top, height } = this.box, { from, to } = /** @type {Range} */ (this.range);
+    const { top, height } = this.box, { from, to } = this.range;
     return top + height * (1 - (value - from) / (to - from || 1));
   }
 
@@ -134,11 +137,11 @@ export class Plane {
   }
 
   axes() {
-    const { ctx, look } = this, { left, top, width, height } = this.box, d = /** @type {number} */ (this.dpr), { text, grid } = look.colours();
-    const range = /** @type {Range} */ (this.range), across = look.across(), span = across.to - across.from;
-    const every = STEPS.find((s) => (s * /** @type {number} */ (this.wide)) / span >= NEAR) ?? STEPS[STEPS.length - 1];
+    const { ctx, look } = this, { left, top, width, height } = this.box, d = this.dpr, { text, grid } = look.colours();
+    const { range } = this, across = look.across(), span = across.to - across.from;
+    const every = STEPS.find((s) => (s * this.wide) / span >= NEAR) ?? STEPS[STEPS.length - 1];
     const xs = look.log ? look.logTicks(across) : multiples(across, every);
-    const ys = multiples(range, nice(((range.to - range.from) * FLAT) / /** @type {number} */ (this.high)));
+    const ys = multiples(range, nice(((range.to - range.from) * FLAT) / this.high));
     Object.assign(ctx, { strokeStyle: grid, fillStyle: text, lineWidth: d, font: look.font.replace("11px", `${11 * d}px`), textBaseline: "top", textAlign: "center" });
     ctx.setLineDash([]);
     ctx.beginPath();
@@ -166,7 +169,7 @@ export class Plane {
 
   /** @param {Line} line @param {(number | null)[]} column */
   line({ colour, width, dash = [] }, column) {
-    const { ctx } = this, d = /** @type {number} */ (this.dpr), points = this.points(column);
+    const { ctx } = this, d = this.dpr, points = this.points(column);
     if (!width || !points.length) return;
     Object.assign(ctx, { strokeStyle: colour, fillStyle: colour, lineWidth: width * d, lineJoin: "round" });
     ctx.setLineDash(dash.map((x) => x * d));
@@ -201,8 +204,8 @@ export class Plane {
   /** @param {number | null} step */
   point(step) {
     const left = step === null ? -1 : this.leftOf(step);
-    /** @type {HTMLElement} */ (this.cross).hidden = left < 0 || left > /** @type {number} */ (this.wide);
-    /** @type {HTMLElement} */ (this.cross).style.left = `${left}px`;
+    this.cross.hidden = left < 0 || left > this.wide;
+    this.cross.style.left = `${left}px`;
   }
 }
 

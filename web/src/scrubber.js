@@ -2,6 +2,7 @@
 import { scrubTo } from "./actions.js";
 import { atOther, refused } from "./between.js";
 import { html } from "./html.js";
+import { Play } from "./play.js";
 import { fromTrack, ticks, toTrack } from "./steps.js";
 import { about, end, events, following, held, last, logSteps, now, stages, state } from "./store.js";
 
@@ -90,6 +91,7 @@ export function Scrubber() {
       <small class=${atOther.value ? "other" : ""} data-testid="step-note" title=${refused.value}>${atOther.value.replace(/, not .*/, "").replace(/^of/, "weights of") || (following.value ? "newest" : "pinned")}</small>
     </div>
     <${Track} />
+    <${Play} />
     <button class="quiet" aria-pressed=${logSteps.value} data-testid="log-steps" title="Logarithmic steps"
       onClick=${() => (logSteps.value = !logSteps.value)}>log</button>
   </div>`;

@@ -7,12 +7,13 @@ import { decode } from "./protocol.js";
 import { link } from "./store.js";
 
 const FIRST_WAIT = 250, LONGEST_WAIT = 4000; // milliseconds between two attempts
+const SILENCE = 12000, LOOK = 1000; // milliseconds without a word after which a server is lost (it has one every 3 seconds); between two looks
 const LOOKING = 8000, DOING = 60000, PROBING = 600000; // milliseconds that an answer may take
 
 /** @type {WebSocket | null} */
 let current = null;
 let wait = FIRST_WAIT;
-let lastId = 0;
+let lastId = 0, spoke = 0, looks = 0;
 /** @type {Map<number, (reply: Reply) => void>} */
 const waiting = new Map();
 
@@ -32,12 +33,24 @@ function connect(listener) {
     link.value = "open";
     listener.opened();
   };
+  spoke = Date.now();
   opening.onmessage = ({ data }) => {
+    spoke = Date.now();
     wait = FIRST_WAIT; // only a server that speaks counts: one that refuses the token may open and close at once
     if (typeof data === "string") hear(JSON.parse(data), listener);
     else seeOrSettle(decode(data), listener);
   };
   opening.onclose = () => lost(listener);
+  clearInterval(looks);
+  looks = setInterval(() => Date.now() - spoke > SILENCE && leave(opening, listener), LOOK);
+}
+
+/** A server that says nothing, as one that is frozen: a new connection is tried, and this one says no more. @param {WebSocket} silent @param {Listener} listener */
+function leave(silent, listener) {
+  clearInterval(looks);
+  Object.assign(silent, { onopen: null, onmessage: null, onclose: null });
+  silent.close();
+  lost(listener);
 }
 
 /** A picture may be the answer to a question. @param {import("./protocol.js").Frame} frame @param {Listener} listener */

@@ -9,14 +9,14 @@ import { html, number, percent } from "./html.js";
 import { inquiry } from "./inquiry.js";
 import { Panel } from "./panel.js";
 import { even, Plot } from "./plot.js";
-import { about, logSteps, now } from "./store.js";
+import { about, logSteps, now, matrix as picked } from "./store.js";
 import { intervene } from "./trial.js";
 
 const LEAST = 1e-4; // the least share of the largest value that is drawn
 const SHARES = even(0, 10, 10).map((tenths) => tenths / 10);
 const NAMES = /** @type {Record<string, string>} */ ({ p_correct: "p(correct)", p_noise: "p(noise)", accuracy: "accuracy", loss: "loss (nats)" });
 
-const picked = signal(""), share = signal("0.2"), refused = signal("");
+const share = signal("0.2"), refused = signal("");
 
 /** @type {import("@preact/signals").ReadonlySignal<{said: SpectrumSaid | null, error: string} | null>} */
 export const spectrumSaid = inquiry("spectrum", (of) => ({ t: "spectrum", ...of }));

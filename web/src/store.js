@@ -67,6 +67,10 @@ export const edited = signal(null);
 export const truncation = signal({ layer: "", matrix: "", share: "0.05", prompt: "The capital of France is", answer: "Paris", rival: "the" });
 /** @type {Signal<string[]>} */
 export const folded = signal([]);
+/** What is chosen in panels, so that a link can hold it: a part or line of the circuit, a fact by its place, a matrix of the spectrum. */
+export const part = signal(""), matrix = signal("");
+/** @type {Signal<number | null>} */
+export const fact = signal(null);
 export const logSteps = signal(false);
 /** @type {Signal<Record<string, boolean>>} groups of curves, beside losses, accuracies and recalls, switched on or off by hand */
 export const groupsSwitched = signal({});

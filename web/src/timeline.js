@@ -3,16 +3,17 @@
  * @import { Column } from "./protocol.js"
  */
 import { signal } from "@preact/signals";
-import uPlot from "uplot";
 import { makeChart } from "./chart.js";
 import { drawBeside } from "./actions.js";
 import { coloursOf, dashOf } from "./colours.js";
 import { short } from "./compare.js";
-import { html, number, useComputed, useRef, useSignalEffect } from "./html.js";
+import { html, number, Swatch, useComputed, useRef, useSignalEffect } from "./html.js";
 import { Panel } from "./panel.js";
+import { joined } from "./plane.js";
 import { measured } from "./rows.js";
 import { bandOf, cohorts, drawnRuns, seedsOfRun } from "./seeds.js";
 import { about, also, banded, columns, curves, dialog, curvesEnd, events, groupsSwitched, logSteps, now, ofOthers, pointed, rows, run, stages, state } from "./store.js";
+import { Zoom, zoomed } from "./zoom.js";
 
 const HEIGHT = 205;
 const SHARES = ["accuracy", "recall"]; // drawn together, between 0 and 1
@@ -30,7 +31,7 @@ const on = (column) => switched.value[column.name] ?? true;
 /** @param {string[]} groups */
 const among = (groups) => curves.value.filter((c) => groups.includes(c.group));
 
-/** @typedef {{table: uPlot.AlignedData, curves: import("./chart.js").Curve[]}} Drawn what is drawn of a run, or of a band */
+/** @typedef {{table: import("./plane.js").Table, curves: import("./chart.js").Curve[]}} Drawn what is drawn of a run, or of a band */
 
 /** A run by itself. @param {string} id @param {Column[]} shown @param {(c: Column) => Omit<import("./chart.js").Curve, "label">} look @returns {Drawn} */
 function alone(id, shown, look) {
@@ -66,7 +67,7 @@ function picture(all, range) {
     return column ? [{ ...level, colour: colour(column) }] : [];
   });
   const marks = [...(state.value?.births ?? []), ...events.value, ...stages.value];
-  return { curves: parts.flatMap((part) => part.curves), bands: fills, data: tables.length === 1 ? tables[0] : uPlot.join(tables), levels, marks, log: logSteps.value, range };
+  return { curves: parts.flatMap((part) => part.curves), bands: fills, data: joined(tables), levels, marks, log: logSteps.value, range };
 }
 
 /** @param {{all: Column[]}} props */
@@ -94,7 +95,7 @@ function Curves({ testid, groups, range = null }) {
   const drawn = useRef("");
   const wanted = useComputed(() => picture(among(groups), range));
   useSignalEffect(() => {
-    void curvesEnd.value;
+    void [curvesEnd.value, zoomed.value];
     const next = wanted.value, look = JSON.stringify([next.curves, next.bands, next.log]);
     if (root.current && look !== drawn.current) {
       chart.current?.remove();
@@ -124,20 +125,14 @@ function More({ groups }) {
     class="quiet" data-testid=${`more-${group}`} aria-pressed=${isDrawn(group)} onClick=${() => toggle(group)}>${group}</button>`)}</div>`;
 }
 
-/** How its curves are drawn. @param {{dash: number[], band?: boolean}} props */
-function Swatch({ dash, band = false }) {
-  return html`<svg width="22" height="9" aria-hidden="true">${band && html`<rect width="22" height="9" fill="currentColor" opacity="0.2" />`}
-    <line x1="0" x2="22" y1="4.5" y2="4.5" stroke="currentColor" stroke-width=${band ? 2 : 1.2} stroke-dasharray=${dash.join(" ")} /></svg>`;
-}
-
 /** What is drawn beside the run, and how; each can be taken away. */
 function Beside() {
   const inBand = cohorts.value.flat(), alone = drawnRuns.value.filter((id, i) => i && !inBand.includes(id));
   const missing = seedsOfRun.value.filter((id) => !also.value.includes(id));
   const chip = (/** @type {string[]} */ ids, /** @type {string} */ text, /** @type {unknown} */ swatch) => html`<span class="chip" key=${ids[0]}>${swatch} ${text}
     <button class="icon" aria-label=${`Do not draw: ${text}`} onClick=${() => drawBeside(ids, false)}>×</button></span>`;
-  return html`<div class="further drawn" role="group" aria-label="Runs that are drawn" data-testid="drawn-runs">
-    ${cohorts.value.map((ids, i) => chip(ids, `${ids.length} seeds: mean and its 95 % interval (Student’s t)${ids.includes(run.value ?? "") ? "; thin: this run" : ""}`, html`<${Swatch} band dash=${dashOf(i)} />`))}
+  return html`<div class="beside-runs" role="group" aria-label="Runs that are drawn" data-testid="drawn-runs">
+    ${cohorts.value.map((ids, i) => chip(ids, `${ids.length} seeds: mean and its 95 % interval (Student’s t)${ids.includes(run.value ?? "") ? "; thin: this run" : ""}`, html`<${Swatch} wide dash=${dashOf(i)} />`))}
     ${alone.map((id) => chip([id], short(id), html`<${Swatch} dash=${dashOf(drawnRuns.value.indexOf(id) - 1)} />`))}
     ${missing.length > 0 && html`<button class="quiet" data-testid="all-seeds" title="Runs that differ in nothing but their seed" onClick=${() => drawBeside(missing, true)}>+ ${missing.length} other seed${missing.length > 1 ? "s" : ""}</button>`}
     <button class="quiet" data-testid="more-runs" title="Choose runs whose curves are drawn, too" onClick=${() => (dialog.value = "runs")}>+ other runs</button>
@@ -146,7 +141,7 @@ function Beside() {
 
 export function Timeline() {
   const others = [...new Set(curves.value.map((c) => c.group))].filter((group) => !ALWAYS.includes(group));
-  return html`<${Panel} name="timeline" title="Timeline">
+  return html`<${Panel} name="timeline" title="Timeline" tools=${html`<${Zoom} />`}>
     <${Curves} testid="timeline-losses" groups=${["loss"]} />
     <${Curves} testid="timeline-recalls" groups=${SHARES} range=${WHOLE} />
     ${others.filter(isDrawn).map((group) => html`<${Curves} key=${group} testid=${`timeline-${group}`} groups=${[group]}

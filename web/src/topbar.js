@@ -2,6 +2,7 @@
 import { choose, control, goOn, pauseOrResume, toggleLive } from "./actions.js";
 import { html, useSignal } from "./html.js";
 import { Picker } from "./picker.js";
+import { copyLink } from "./session.js";
 import { lab, title } from "./source.js";
 import { dialog, following, info, link, ofOthers, run, state, trainer, training } from "./store.js";
 import { dark, toggleTheme } from "./theme.js";
@@ -67,6 +68,7 @@ export function TopBar() {
     ${lab && (training.value ? html`<${Training} />` : html`<${Elsewhere} />`)}
     <span class="space"></span>
     <${More} />
+    ${location.protocol !== "about:" && html`<button class="icon" data-testid="copy-link" aria-label="Copy a link to this view" title="Copy a link to this view" onClick=${copyLink}>#</button>`}
     <button class="icon" data-testid="theme" aria-label=${dark.value ? "Light colours" : "Dark colours"}
       title=${`${dark.value ? "Light" : "Dark"} colours (D)`} onClick=${toggleTheme}>${dark.value ? "☀" : "☾"}</button>
     <button class="icon" data-testid="help" aria-label="Help" title="Help (?)"

@@ -9,7 +9,7 @@ import { inquiry } from "./inquiry.js";
 import { forked } from "./interventions.js";
 import { chosen as position } from "./sequence.js";
 import { ask } from "./source.js";
-import { about, run, runs, tokens } from "./store.js";
+import { about, part, run, runs, tokens } from "./store.js";
 
 /** @typedef {{key: string, title: string, head: import("./protocol.js").Head | null, matrices: string[]}} Target */
 /** @typedef {"ablate" | "rescale" | "patch"} Way */
@@ -32,6 +32,7 @@ export const keyOf = (of) => ("name" in of ? `part-${of.name}` : `edge-${of.from
 export function select(of, begin, end) {
   const key = keyOf(of), line = "from" in of && begin && end, to = end?.kind === "answer";
   refused.value = "";
+  part.value = key;
   if (line) chosen.value = { key, title: `${begin.title} → ${end.title}`, head: to ? begin.head : null, matrices: to ? begin.matrices.filter((m) => !/^W_[QK]/.test(m)) : of.matrices };
   else if ("name" in of) chosen.value = { key, title: of.title, head: of.head, matrices: of.matrices };
 }

@@ -39,6 +39,7 @@ from engram.lab.sent import Sent
 from engram.lab.theory_messages import Predict
 from engram.records.follow import NoWeights
 
+SECONDS_BETWEEN_BEATS = 3.0
 MOST_AT_ONCE = 64  # questions of a page that have no answer yet
 Message = dict[str, Any]
 
@@ -57,7 +58,7 @@ class Tab:
 
     async def serve(self) -> None:
         await self.send({"t": "hello", "v": VERSION})
-        pump = asyncio.create_task(self.pump())
+        going = [asyncio.create_task(self.pump()), asyncio.create_task(self.beat())]
         try:
             while True:
                 message = await self.ws.receive()
@@ -68,8 +69,14 @@ class Tab:
             pass  # the page has left; its run goes on
         finally:
             self._gone.set()
-            for task in (pump, *self._tasks):
+            for task in (*going, *self._tasks):
                 task.cancel()
+
+    async def beat(self) -> None:
+        """A page that hears nothing for a while believes that the server is gone."""
+        while True:
+            await asyncio.sleep(SECONDS_BETWEEN_BEATS)
+            await self.send({"t": "beat"})
 
     async def hear(self, text: str | bytes) -> None:
         try:

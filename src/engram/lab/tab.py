@@ -14,44 +14,29 @@ from engram.errors import EngramError, explain_crash
 from engram.lab.backend import Backend, fields_said, order_of
 from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
 from engram.lab.lesson_messages import AskedOfLessons
+from engram.lab.model_messages import AskedOfModel, Compose, Copying, Edit, Heads, Truncate, Undo
 from engram.lab.protocol import (
     VERSION,
-    AskedOfModel,
     AskedOfPanels,
     AskedOfRun,
-    Compose,
     Control,
-    Copying,
-    Edit,
     Fields,
-    Heads,
     Intervene,
     Runs,
     Said,
     Start,
-    Truncate,
-    Undo,
+    Upload,
     View,
     Weights,
     parse,
 )
+from engram.lab.sent import Sent
 from engram.lab.theory_messages import Predict
-from engram.lab.watched_run import Made
+from engram.lab.uploads import written
 from engram.records.follow import NoWeights
 
 MOST_AT_ONCE = 64  # questions of a page that have no answer yet
 Message = dict[str, Any]
-
-
-class Sent(dict[tuple[str, str], Any]):
-    """The last of each kind that was made for a view; what is still made for an older view is booked with that one."""
-
-    def unless(self, kind: tuple[str, str], key: Any, content: Made) -> Made | None:
-        """What was made, unless it is what was sent last of this kind."""
-        if self.get(kind) == key:
-            return None
-        self[kind] = key
-        return content
 
 
 class Tab:
@@ -133,8 +118,8 @@ class Tab:
             return await self.of_panels(asked)
         if isinstance(asked, AskedOfRun):
             return await self.backend.inquire(asked)
-        if isinstance(asked, AskedOfLessons):
-            return await asyncio.to_thread(self.backend.lessons.answer, asked)
+        if isinstance(asked, AskedOfLessons | Fields | Upload):
+            return await self.of_forms(asked)
         match asked:
             case Runs():
                 return await self.runs()
@@ -144,8 +129,6 @@ class Tab:
             case Start() | Intervene():
                 self.backend.not_too_many()
                 return await self.ordered(asked.id, await self.backend.thread(order_of, asked, self.backend.reader))
-            case Fields():
-                return await asyncio.to_thread(fields_said, asked)
             case Weights():
                 return await self.weights(asked)
             case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():
@@ -163,6 +146,15 @@ class Tab:
             return await backend.thread(backend.theory.predict, asked)
         reader = backend.facts if isinstance(asked, FactTable | FactEdits) else backend.theory
         return await backend.model_thread(reader.answer, asked)
+
+    async def of_forms(self, asked: AskedOfLessons | Fields | Upload) -> Message:
+        """The record of an upload begins here, with the data in it; the trainer goes on with it."""
+        if not isinstance(asked, Upload):
+            answer = fields_said if isinstance(asked, Fields) else self.backend.lessons.answer
+            return await asyncio.to_thread(answer, asked)  # type: ignore[arg-type]
+        self.backend.not_too_many()
+        run, guessed = await asyncio.to_thread(written, asked, self.backend.reader.home)
+        return await self.ordered(asked.id, {"op": "go", "run": run}) | ({"note": guessed} if guessed else {})
 
     async def of_model(self, asked: AskedOfModel) -> Message:
         found = await self.backend.answer_of_model(asked)

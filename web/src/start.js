@@ -125,7 +125,7 @@ export function Start() {
         typed.value = {};
         answer.value = null;
       }}>${presets.value.map((p) => html`<option key=${p.name} value=${p.name}>${[p.experiment, p.title].filter(Boolean).join(" · ")}</option>`)}</select></label>
-      <p class="about">${ofFacts() ? "A transformer of one layer learns the facts of the table, as engram fact learn does; the preset is not used." : html`${from.about} <b data-testid="takes">${takes(from)}</b>`}</p><${Upload} from=${from} /><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
+      <p class="about">${ofFacts() ? "As engram fact learn does; the preset is not used." : html`${from.about} <b data-testid="takes">${takes(from)}</b>`}</p><${Upload} from=${from} /><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
     ${training() && html`<p class="hint" data-testid="start-stops">The training that is running stops at the step where it is; it can go on later.</p>`}
     <footer>${general && html`<p class="error" role="alert" data-testid="start-error">${answer.value?.error?.replace("content: ", "")}</p>`}<button type="button" onClick=${() => (dialog.value = null)}>Cancel</button>
       <button class="primary" data-testid="start" disabled=${!from || busy.value || misfit(from) !== "" || link.value !== "open"}>Start</button></footer>

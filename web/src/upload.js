@@ -2,16 +2,16 @@
 import { signal } from "@preact/signals";
 import { html } from "./html.js";
 
-const MOST = 2 ** 20, MOST_MESSAGE = 2 ** 21; // bytes that the server takes: of a file, and of it with its signs escaped
+const MOST = 2 ** 20; // bytes of a file, and bytes that escaping its signs may add
 /** @typedef {{name: string, kind: "text" | "facts", content: string}} Chosen */
 
 export const upload = signal(/** @type {Chosen | null} */ (null));
-const wrong = signal(""), opened = signal(false);
+const wrong = signal("");
 
 /** The fields of a training on facts. */
 export const OF_FACTS = [
-  { name: "steps", type: "integer", value: 2000, choices: null, meaning: "number of updates, with 256 prompts each" },
-  { name: "width", type: "integer", value: "", choices: null, meaning: "of the model; empty: one that holds eight times as many facts" },
+  { name: "steps", type: "integer", value: 2000, choices: null, meaning: "of 256 prompts each" },
+  { name: "width", type: "integer", value: "", choices: null, meaning: "empty: one that holds eight times as many facts" },
 ];
 
 /** @param {Event & {target: any}} e */
@@ -23,8 +23,7 @@ async function choose(e) {
   if (!file || wrong.value) return;
   try {
     const content = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer());
-    if (new Blob([JSON.stringify(content)]).size > MOST_MESSAGE) wrong.value = `${file.name}: not a text.`;
-    else if (!content) wrong.value = `${file.name} is empty.`;
+    if (!content || JSON.stringify(content).length - content.length > MOST) wrong.value = `${file.name}: not a text.`;
     else upload.value = { name: file.name.slice(0, 200), kind: /\.(csv|tsv)$/i.test(file.name) ? "facts" : "text", content };
   } catch {
     wrong.value = `${file.name}: not UTF-8 text; save it as UTF-8.`;
@@ -37,7 +36,6 @@ export const misfit = (from) => (upload.value?.kind === "text" && from && !from.
 export function forget() {
   upload.value = null;
   wrong.value = "";
-  opened.value = false;
   const box = document.querySelector("[type=file]");
   if (box instanceof HTMLInputElement) box.value = "";
 }
@@ -45,12 +43,12 @@ export function forget() {
 /** @param {{from: Preset}} props */
 export function Upload({ from }) {
   const file = upload.value, bad = misfit(from);
-  return html`<details class="rest upload" data-testid="upload" open=${opened.value} onToggle=${(/** @type {any} */ e) => (opened.value = e.target.open)}><summary>Data of your own</summary>
+  return html`<details class="rest upload" data-testid="upload"><summary>Data of your own</summary>
     <p class="hint">A text in the place of Shakespeare’s, or a table of facts (CSV: subject, relation, answer), in UTF-8, at most 1 MB. The record keeps what the run needs of it.</p>
-    <div class="file"><input type="file" data-testid="upload-file" aria-label="File with a text or a table" accept=".txt,.md,.csv,.tsv,text/*" onChange=${choose} />
+    <input type="file" data-testid="upload-file" aria-label="File with a text or a table" onChange=${choose} />
     ${file && html`<span data-testid="upload-told"><label>read <b>${file.name}</b> as <select data-testid="upload-kind" value=${file.kind} onChange=${(/** @type {any} */ e) => (upload.value = { ...file, kind: e.target.value })}>
-      <option value="text">a text</option><option value="facts">facts</option></select></label>
-      <button type="button" class="quiet" onClick=${forget}>without it</button>${bad && html`<span class="error" role="alert"> ${bad}</span>`}</span>`}</div>
+      <option value="text">a text</option><option>facts</option></select></label>
+      <button type="button" class="quiet" onClick=${forget}>without it</button>${bad && html`<span class="error" role="alert"> ${bad}</span>`}</span>`}
     ${wrong.value && html`<p class="error" role="alert" data-testid="upload-error">${wrong}</p>`}</details>`;
 }
 

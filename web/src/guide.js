@@ -3,6 +3,7 @@ import { batch } from "@preact/signals";
 import { choose, report } from "./actions.js";
 import { search } from "./bench.js";
 import { runNamed } from "./lessons.js";
+import { duration } from "./html.js";
 import { fold } from "./panel.js";
 import { chosen } from "./sequence.js";
 import { ask, lab } from "./source.js";
@@ -13,7 +14,7 @@ const LOOKS = 60, BETWEEN = 100; // how often, and after how many milliseconds, 
 /** How a run of the lesson is. @param {LessonRun} r */
 export function state(r) {
   const listed = runs.value?.find((one) => one.id === r.run), busy = trainer.value.state === "running" && trainer.value.run !== r.run;
-  if (!listed && !trains(r.run)) return { words: `not trained yet${r.seconds ? `, about ${Math.max(1, Math.round(r.seconds))} s` : ""}`, needed: true, begun: false, busy };
+  if (!listed && !trains(r.run)) return { words: `not trained yet; ${duration(r.seconds)}`, needed: true, begun: false, busy };
   const at = trains(r.run) ? trainer.value.step : states.value[r.run]?.step ?? listed?.rows, word = trains(r.run) ? trainer.value.state : listed?.state ?? "";
   const ended = word === "finished";
   return { words: ended ? `${r.steps} steps, finished` : `step ${at ?? 0} of ${r.steps}, ${word}`, needed: !ended && !trains(r.run) && word !== "diverged", begun: true, busy };
@@ -35,7 +36,7 @@ export function follow(go) {
   const r = runNamed(go.run);
   if (!r) return;
   if (lab && !state(r).begun) {
-    say(`The run “${r.name}” is not trained yet: the lesson has a button for it above.`, true);
+    say(`“${r.name}” is not trained yet: see the top of the lesson.`, true);
     return;
   }
   batch(() => move(r, go));

@@ -8,8 +8,8 @@ import { dialog } from "./store.js";
 
 /** @param {{of: Measured}} props */
 function Value({ of }) {
-  const value = measuredIn(of), name = `${of.column} at step ${of.step}`;
-  return html`<b class="measured" title=${name} data-testid="lesson-value">${value === null ? html`<span aria-label=${`${name}: not measured yet`}>…</span>` : number(value)}</b>`;
+  const value = measuredIn(of);
+  return html`<b title=${`${of.column} at step ${of.step}`} data-testid="lesson-value">${value === null ? "…" : number(value)}</b>`;
 }
 
 /** @param {{part: LessonPart}} props */
@@ -17,9 +17,7 @@ function Part({ part }) {
   if (part.value) return html`<${Value} of=${part.value} />`;
   const { go } = part;
   if (go) return offered(go) ? html`<button class="go" onClick=${() => follow(go)}>${part.text}</button>` : html`${part.text} <small>(needs a lab)</small>`;
-  if (part.mark === "strong") return html`<strong>${part.text}</strong>`;
-  if (part.mark === "em") return html`<em>${part.text}</em>`;
-  return part.mark === "code" ? html`<code>${part.text}</code>` : html`${part.text}`;
+  return part.mark ? html`<${part.mark}>${part.text}<//>` : html`${part.text}`; // strong, em or code, which is all that a server may say
 }
 
 /** @param {{words: LessonPart[]}} props */
@@ -67,16 +65,16 @@ function Question({ q }) {
 /** @param {{q: LessonQuestion, said: string}} props */
 function Verdict({ q, said }) {
   const right = isRight(q, said), told = q.choices ? "" : ` You said ${number(Number(said))}; it is ${number(valueOf(q))}.`;
-  if (right === null) return html`<p class="hint">The run has not come that far: whether you are right is told when it has.</p>`;
+  if (right === null) return html`<p class="hint">The run has not come that far.</p>`;
   return html`<p class=${right ? "good" : "error"} data-testid=${`verdict-${q.n}`}><b>${right ? "As you predicted." : "Not as you predicted."}</b>${told}</p>`;
 }
 
 /** Each run of the lesson: shown, in training, or still to be trained. */
 function RunsOf() {
-  return html`<ul class="lesson-runs">${lesson.value?.runs.map((r) => {
+  return html`<ul>${lesson.value?.runs.map((r) => {
     const now = stateOf(r);
     return html`<li key=${r.name}><b>${r.name}</b> <small data-testid=${`lesson-run-${r.name}`}>${now.words}</small>
-      ${now.needed && html` <button data-testid=${`train-${r.name}`} disabled=${now.busy} title=${now.busy ? "Another training goes on: wait, or stop it" : ""} onClick=${() => train(r)}>${now.begun ? "Go on" : "Train it"}</button>`}</li>`;
+      ${now.needed && html` <button data-testid=${`train-${r.name}`} disabled=${now.busy} onClick=${() => train(r)}>${now.begun ? "Go on" : "Train it"}</button>`}</li>`;
   })}</ul>`;
 }
 
@@ -88,15 +86,14 @@ export function Lesson() {
     <header><h2><button class="fold" data-testid="lesson-fold" aria-expanded=${open} aria-controls="lesson-body" onClick=${() => (lessonOpen.value = !open)}>
       <span class="chevron" aria-hidden="true"></span>${l.title}</button></h2>
       <button class="icon" data-testid="lesson-close" aria-label="Close the lesson" title="Close the lesson" onClick=${close}>×</button></header>
-    <div class="lesson-body" id="lesson-body" hidden=${!open} tabindex="0" role="region" aria-label="Text of the lesson">
+    <div class="lesson-body" id="lesson-body" hidden=${!open} tabindex="0">
       ${l.about && html`<p class="hint">${l.about}</p>`}${lab && html`<${RunsOf} />`}<${Blocks} blocks=${l.blocks} />
-      ${questions > 0 && html`<p class="hint" data-testid="lesson-done">${done} of ${questions} predictions made.</p>`}</div></aside>`;
+      ${questions > 0 && html`<p class="hint" data-testid="lesson-done">${done} of ${questions} predictions made</p>`}</div></aside>`;
 }
 
 /** All lessons, to choose one. */
 export function Lessons() {
-  return html`<${Dialog} name="lessons" title="Lessons"><p class="hint">A text beside a run, with questions: predict first, then look.</p>
-    <ul class="shelf">${list.value.map((l) => html`<li key=${l.name}><button data-testid=${`lesson-${l.name}`} onClick=${() => {
+  return html`<${Dialog} name="lessons" title="Lessons"><ul class="shelf">${list.value.map((l) => html`<li key=${l.name}><button data-testid=${`lesson-${l.name}`} onClick=${() => {
       dialog.value = null;
       shelf(l.name);
     }}><b>${l.title}</b><small>${l.about}</small></button></li>`)}</ul>

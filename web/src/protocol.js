@@ -11,7 +11,7 @@
  * @typedef {{label: string} & (Field | {name: string, after: string, by: Record<string, Omit<Field, "name">>})} AskedField
  *   by: what is offered depends on what was chosen in the field `after`
  * @typedef {{kind: string, title: string, hint: string, fields: AskedField[]}} Intervention
- * @typedef {{name: string, experiment: string, title: string, about: string, seconds: number | null, fields: (Field & {meaning: string})[]}} Preset
+ * @typedef {{name: string, experiment: string, title: string, about: string, seconds: number | null, text: boolean, fields: (Field & {meaning: string})[]}} Preset
  * @typedef {{name: string, title: string, asks: string, answers: string, rows: string[], columns: string[],
  *   diagonal?: boolean, right: number[] | null, shape: [number, number] | null}} Picture right: the column of the right answer to each row; shape: null where it depends on the sequence
  * @typedef {{name: string, title: string, group: string, axis: string, drawn: boolean}} Column drawn: without being asked for
@@ -79,7 +79,7 @@
  * @typedef {{t: "tick", serial: number}} Tick ends what was made for the view with this serial
  * @typedef {{t: "tokens", id: number, tokens: number[]}} TokensSaid
  * @typedef {{t: "answer", id: number, ok: boolean, run?: string | null, step?: number | null, error?: string | null,
- *   field?: string | null}} Answer
+ *   field?: string | null, note?: string}} Answer note: what was guessed of a table
  * @typedef {{t: "error", message: string}} Failure
  * @typedef {Hello | RunsSaid | About | ColumnsSaid | Rows | State | ReadingSaid | Tick | CellSaid | TokensSaid | Answer | Failure} Heard
  *
@@ -114,7 +114,8 @@
  * @typedef {{t: "fields", id: number, preset: string, fields: FullField[]}} FieldsSaid
  * @typedef {{t: "lesson", id: number, name: string, title: string, about: string, runs: LessonRun[], blocks: LessonBlock[]}} LessonSaid
  * @typedef {{t: "lessons", id: number, lessons: {name: string, title: string, about: string}[]}} LessonsSaid
- * @typedef {{t: "lesson", name: string} | {t: "lessons"} | {t: "fields", preset: string}} LessonAsked
+ * @typedef {{t: "lesson", name: string} | {t: "lessons"} | {t: "fields", preset: string} | UploadAsked} LessonAsked
+ * @typedef {{t: "upload", kind: "text" | "facts", name: string, content: string, preset: string | null, seed: number, settings: Record<string, Plain>}} UploadAsked
  *
  * @typedef {{t: "view", run: string, step: number | null, pictures: string[], minus: number | null, minus_run: string | null, shows: "run" | "other",
  *   tokens: number[] | null, ablate: Head[], dtype: "u8" | "f4", hz: number, reads: boolean, also: string[],

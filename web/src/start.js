@@ -5,7 +5,8 @@ import { Dialog } from "./dialog.js";
 import { AllFields, more, typeOf, unfolded } from "./fields.js";
 import { duration, html, plain } from "./html.js";
 import { ask } from "./source.js";
-import { dialog, link, presets, step, trainer } from "./store.js";
+import { dialog, link, presets, say, step, trainer } from "./store.js";
+import { forget, misfit, OF_FACTS, question, Upload, upload } from "./upload.js";
 
 const chosen = signal("");
 const typed = signal(/** @type {Record<string, string>} */ ({}));
@@ -23,7 +24,8 @@ const isChanged = (f) => typed.value[f.name] !== undefined && typed.value[f.name
 
 /** Only what was changed: everything else is the preset's. @param {Preset} from @returns {Record<string, Plain>} */
 function settings(from) {
-  return Object.fromEntries([...from.fields, ...more(from)].filter(isChanged).map((f) => [f.name, plain(typed.value[f.name], f.type)]));
+  const asked = ofFacts() ? OF_FACTS : [...from.fields, ...more(from)];
+  return Object.fromEntries(asked.filter(isChanged).map((f) => [f.name, plain(typed.value[f.name], f.type)]));
 }
 
 /** What the time of a training grows with; how the fields that were changed change it is a rough guess. */
@@ -35,6 +37,9 @@ function takes(from) {
   const seconds = from.seconds === null ? NaN : more.reduce((all, x) => all * x, from.seconds);
   return Number.isFinite(seconds) && seconds > 0 ? `Takes about ${duration(seconds)} here.` : "";
 }
+
+/** Whether a table of facts takes the place of a preset. */
+const ofFacts = () => upload.value?.kind === "facts";
 
 /** @param {string} error @param {string | null} [field] */
 const refuse = (error, field = null) => (answer.value = { t: "answer", id: 0, ok: false, error, field });
@@ -49,7 +54,8 @@ async function start(e) {
     return;
   }
   busy.value = true;
-  const reply = /** @type {Answer} */ (await ask({ t: "start", preset: from.name, seed: number, settings: settings(from) }));
+  const file = upload.value, asked = settings(from);
+  const reply = /** @type {Answer} */ (await ask(file ? question(file, from.name, number, asked) : { t: "start", preset: from.name, seed: number, settings: asked }));
   busy.value = false;
   answer.value = reply;
   const { field } = reply;
@@ -66,6 +72,8 @@ function showError(name) {
 /** @param {Answer} reply */
 function begun(reply) {
   dialog.value = answer.value = null;
+  forget();
+  if (reply.note) say(reply.note);
   if (reply.run) choose(reply.run, []);
   step.value = null;
   requestAnimationFrame(() => document.activeElement instanceof HTMLElement && document.activeElement.blur()); // space pauses, and opens no dialog again
@@ -102,14 +110,14 @@ const further = (f) => html`<${Entry} key=${f.name} field=${f} kind=${typeOf(f)}
 function Fields({ from }) {
   const seedField = { name: "seed", type: "integer", value: 0, choices: null, meaning: "of data and initial weights: another one, another training" };
   return html`<div class="fields">
-    ${from.fields.map((f) => html`<${Entry} key=${f.name} field=${f} value=${typed.value[f.name] ?? String(f.value)}
+    ${(ofFacts() ? OF_FACTS : from.fields).map((f) => html`<${Entry} key=${f.name} field=${f} value=${typed.value[f.name] ?? String(f.value)}
       set=${(/** @type {string} */ value) => put(f.name, value)} />`)}
     <${Entry} field=${seedField} value=${seed.value} set=${(/** @type {string} */ value) => (seed.value = value)} /></div>
-    <${AllFields} from=${from} typed=${typed.value} changed=${isChanged} entry=${further} wrongAt=${answer.value?.field ?? null} />`;
+    ${!ofFacts() && html`<${AllFields} from=${from} typed=${typed.value} changed=${isChanged} entry=${further} wrongAt=${answer.value?.field ?? null} />`}`;
 }
 
 export function Start() {
-  const from = preset(), known = [...(from?.fields ?? []), ...more(from)].map((f) => f.name).concat("seed");
+  const from = preset(), known = [...(ofFacts() ? OF_FACTS : [...(from?.fields ?? []), ...more(from)])].map((f) => f.name).concat("seed");
   const general = answer.value && !answer.value.ok && !known.includes(answer.value.field ?? "");
   return html`<${Dialog} name="start" title="New run"><form class="start" onSubmit=${start}>
     ${from ? html`<label class="preset">preset <select autofocus data-testid="preset" value=${from.name} onChange=${(/** @type {any} */ e) => {
@@ -117,9 +125,9 @@ export function Start() {
         typed.value = {};
         answer.value = null;
       }}>${presets.value.map((p) => html`<option key=${p.name} value=${p.name}>${[p.experiment, p.title].filter(Boolean).join(" · ")}</option>`)}</select></label>
-      <p class="about">${from.about} <b data-testid="takes">${takes(from)}</b></p><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
+      <p class="about">${ofFacts() ? "As engram fact learn does; the preset is not used." : html`${from.about} <b data-testid="takes">${takes(from)}</b>`}</p><${Upload} from=${from} /><${Fields} from=${from} />` : html`<p class="hint">The presets have not arrived yet.</p>`}
     ${training() && html`<p class="hint" data-testid="start-stops">The training that is running stops at the step where it is; it can go on later.</p>`}
-    <footer>${general && html`<p class="error" role="alert" data-testid="start-error">${answer.value?.error}</p>`}<button type="button" onClick=${() => (dialog.value = null)}>Cancel</button>
-      <button class="primary" data-testid="start" disabled=${!from || busy.value || link.value !== "open"}>Start</button></footer>
+    <footer>${general && html`<p class="error" role="alert" data-testid="start-error">${answer.value?.error?.replace("content: ", "")}</p>`}<button type="button" onClick=${() => (dialog.value = null)}>Cancel</button>
+      <button class="primary" data-testid="start" disabled=${!from || busy.value || misfit(from) !== "" || link.value !== "open"}>Start</button></footer>
   </form><//>`;
 }

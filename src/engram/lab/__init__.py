@@ -22,6 +22,7 @@ writes, and keeps nothing: either can die and come back.
     notebook.py     the same in a cell of a notebook
     presets.py      where a run can begin; all_fields.py what can be set there
     lesson.py       a text beside a run; lesson_blocks.py and lesson_words.py read it, lessons.py finds it
+    uploads.py      a run on a text or a table that a page sends
     mailbox.py      the files between server and trainer
     trainer.py      the process that trains
 """

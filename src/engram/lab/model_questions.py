@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from engram.errors import EngramError
-from engram.lab.protocol import Truncate
+from engram.lab.model_messages import Truncate
 from engram.memory.truncation import Factors, rank_of_share
 from engram.models import Head, Network
 from engram.models.network import Part

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError
+from engram.lab.model_messages import AskedOfModel, Edit, Truncate, Undo
 from engram.lab.model_questions import timed
 from engram.lab.probed_model import ProbedModel
-from engram.lab.protocol import AskedOfModel, Cell, Edit, Truncate, Undo
+from engram.lab.protocol import Cell
 from engram.lab.run_reader import RunReader
 from engram.lab.watched_model import WatchedModel
 

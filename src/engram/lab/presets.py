@@ -14,6 +14,7 @@ from engram.records.record import walk
 from engram.specs import Train
 from engram.specs.fields import fields
 from engram.specs.settings import offered, setting, with_settings
+from engram.tasks.bigram import Bigram
 
 MOST = 6  # trainings that one experiment offers
 FIELDS = (
@@ -110,7 +111,7 @@ def _listed(name: str, preset: Preset) -> dict[str, Any]:
     title, advice = preset.experiment.lab
     about = " ".join(filter(None, (preset.experiment.about, advice)))
     told = {"name": name, "experiment": preset.experiment.name, "title": title or preset.words, "about": about}
-    return told | {"seconds": seconds_of(preset), "fields": fields_of(preset.spec)}
+    return told | {"text": takes_text(preset.spec), "seconds": seconds_of(preset), "fields": fields_of(preset.spec)}
 
 
 def seconds_of(preset: Preset) -> float | None:
@@ -132,6 +133,11 @@ def chosen(name: str, seed: int, settings: Mapping[str, Any]) -> Train:
     """A preset with some fields set otherwise; what is wrong with them the Spec says itself."""
     spec = preset_called(name).spec
     return with_settings(spec, {**read(spec, settings), "seed": seed})
+
+
+def takes_text(spec: Train) -> bool:
+    """Whether its task draws letters as they follow each other in a text."""
+    return isinstance(spec.task, Bigram)
 
 
 def preset_called(name: str) -> Preset:

@@ -15,7 +15,7 @@ from torch import Tensor
 from engram.errors import EngramError
 from engram.facts.rewrite import HELD, Rewritten, rewrite
 from engram.lab import model_questions as questions
-from engram.lab.protocol import Edit, Truncate
+from engram.lab.model_messages import Edit, Truncate
 from engram.lab.watched_run import Cache
 from engram.memory.truncation import Factors
 from engram.probes import survey

@@ -18,11 +18,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 from engram.errors import EngramError
 from engram.lab.fact_messages import AskedOfFacts
 from engram.lab.lesson_messages import AskedOfLessons
-from engram.lab.message import Id, Message, Name, OfModel, Step, Text, Token, Typed
+from engram.lab.message import Id, Message, Name, Step, Token, Typed
+from engram.lab.model_messages import AskedOfModel
 from engram.lab.theory_messages import AskedOfTheory
+from engram.lab.upload_messages import MOST_UPLOAD, Upload
 
 VERSION = 7
-LARGEST_MESSAGE = 2**16  # bytes that the page may send at once
+LARGEST = 2**16  # bytes of a message
+LARGEST_MESSAGE = 2 * MOST_UPLOAD + LARGEST  # of one that brings a file, in which signs are escaped
 
 
 class View(Message):
@@ -160,54 +163,6 @@ class Weights(Message):
     step: Step
 
 
-class Heads(OfModel):
-    """Both scores of every head, and the losses of what comes twice."""
-
-    t: Literal["heads"]
-
-
-class Compose(OfModel):
-    """Which earlier head feeds the keys of the strongest induction heads."""
-
-    t: Literal["compose"]
-
-
-class Copying(OfModel):
-    """Whether heads write the token that they look at."""
-
-    t: Literal["copying"]
-
-
-class Truncate(OfModel):
-    """What the model says, and its loss on text, with one matrix truncated to a share of its singular values.
-
-    matrix   its letter: Q, K, V, O, G (gate), I (up), F (down)
-    """
-
-    t: Literal["truncate"]
-    layer: Annotated[int, Field(ge=1, le=10**4)]
-    matrix: Literal["Q", "K", "V", "O", "G", "I", "F"]
-    share: Annotated[float, Field(ge=0, le=1)]
-    prompt: Text
-    answer: Name
-    rival: Name = ""
-
-
-class Edit(OfModel):
-    """Write another answer to a prompt into the model, on top of the edits in force."""
-
-    t: Literal["edit"]
-    prompt: Text
-    answer: Name
-
-
-class Undo(OfModel):
-    """Take an edit away; `edit` is its number in the list of `state`."""
-
-    t: Literal["undo"]
-    edit: Id
-
-
 class OfRun(Message):
     """A question about a run at a step (None: the newest), answered in a thread of its own."""
 
@@ -258,7 +213,6 @@ class Cut(OfRun):
 
 
 AskedOfRun = Circuit | Effect | Spectrum | Spectra | Cut
-AskedOfModel = Heads | Compose | Copying | Truncate | Edit | Undo
 AskedOfPanels = AskedOfFacts | AskedOfTheory
 Said = (
     View
@@ -269,6 +223,7 @@ Said = (
     | Runs
     | Start
     | Fields
+    | Upload
     | Control
     | Intervene
     | Weights
@@ -285,11 +240,14 @@ def parse(text: str | bytes) -> Said:
     if len(text) > LARGEST_MESSAGE:
         raise EngramError(f"message refused: {len(text)} bytes, at most {LARGEST_MESSAGE} are taken")
     try:
-        return _SAID.validate_json(text, strict=False)
+        said = _SAID.validate_json(text, strict=False)
     except (ValidationError, UnicodeDecodeError, RecursionError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
         place = ".".join(str(part) for part in first["loc"])
         raise EngramError(f"message refused: {place + ': ' if place else ''}{first['msg']}") from None
+    if len(text) > LARGEST and not isinstance(said, Upload):
+        raise EngramError(f"message refused: {len(text)} bytes, at most {LARGEST} are taken")
+    return said
 
 
 def schema() -> dict[str, Any]:

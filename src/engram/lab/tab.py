@@ -14,29 +14,25 @@ from engram.errors import EngramError, explain_crash
 from engram.lab.backend import Backend, fields_said, order_of
 from engram.lab.fact_messages import AddFacts, FactEdits, FactTable, FactWrite
 from engram.lab.lesson_messages import AskedOfLessons
+from engram.lab.model_messages import AskedOfModel, Compose, Copying, Edit, Heads, Truncate, Undo
 from engram.lab.protocol import (
     VERSION,
-    AskedOfModel,
     AskedOfPanels,
     AskedOfRun,
-    Compose,
     Control,
-    Copying,
-    Edit,
     Fields,
-    Heads,
     Intervene,
     Runs,
     Said,
     Start,
-    Truncate,
-    Undo,
+    Upload,
     View,
     Weights,
     parse,
 )
 from engram.lab.sent import Sent
 from engram.lab.theory_messages import Predict
+from engram.lab.uploads import written
 from engram.records.follow import NoWeights
 
 SECONDS_BETWEEN_BEATS = 3.0
@@ -129,8 +125,8 @@ class Tab:
             return await self.of_panels(asked)
         if isinstance(asked, AskedOfRun):
             return await self.backend.inquire(asked)
-        if isinstance(asked, AskedOfLessons):
-            return await asyncio.to_thread(self.backend.lessons.answer, asked)
+        if isinstance(asked, AskedOfLessons | Fields | Upload):
+            return await self.of_forms(asked)
         match asked:
             case Runs():
                 return await self.runs()
@@ -140,8 +136,6 @@ class Tab:
             case Start() | Intervene():
                 self.backend.not_too_many()
                 return await self.ordered(asked.id, await self.backend.thread(order_of, asked, self.backend.reader))
-            case Fields():
-                return await asyncio.to_thread(fields_said, asked)
             case Weights():
                 return await self.weights(asked)
             case Heads() | Compose() | Copying() | Truncate() | Edit() | Undo():
@@ -159,6 +153,15 @@ class Tab:
             return await backend.thread(backend.theory.predict, asked)
         reader = backend.facts if isinstance(asked, FactTable | FactEdits) else backend.theory
         return await backend.model_thread(reader.answer, asked)
+
+    async def of_forms(self, asked: AskedOfLessons | Fields | Upload) -> Message:
+        """The record of an upload begins here, with the data in it; the trainer goes on with it."""
+        if not isinstance(asked, Upload):
+            answer = fields_said if isinstance(asked, Fields) else self.backend.lessons.answer
+            return await asyncio.to_thread(answer, asked)  # type: ignore[arg-type]
+        self.backend.not_too_many()
+        run, guessed = await asyncio.to_thread(written, asked, self.backend.reader.home)
+        return await self.ordered(asked.id, {"op": "go", "run": run}) | ({"note": guessed} if guessed else {})
 
     async def of_model(self, asked: AskedOfModel) -> Message:
         found = await self.backend.answer_of_model(asked)

@@ -81,16 +81,28 @@ class TextFile(Value, name="tasks.corpus.TextFile"):
         corpus_of(found)
         return found
 
+    @classmethod
+    def of(cls, name: str, content: bytes) -> "TextFile":
+        """A text that is at hand and in no file, and what it is called; this process knows it from now on."""
+        found = cls(path=name, sha256=hashlib.sha256(content).hexdigest())
+        if found.sha256 not in _known:
+            _remember(found, _decoded(name, content))
+        return found
+
     def text(self) -> str:
         content = _read(self.path, self._carried is not None)
         if hashlib.sha256(content).hexdigest() != self.sha256:  # what it is now is nobody's business
             raise EngramError(
                 f"corpus {self.path} changed: its SHA-256 was {self.sha256[:12]}…; restore the file, or start a new run"
             )
-        try:
-            return content.decode("utf-8")
-        except UnicodeDecodeError:
-            raise EngramError(f"task.corpus: {self.path} is not UTF-8 text; convert it first") from None
+        return _decoded(self.path, content)
+
+
+def _decoded(path: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise EngramError(f"task.corpus: {path} is not UTF-8 text; convert it first") from None
 
 
 def _named(source: Any) -> Any:
@@ -214,8 +226,11 @@ def _shakespeare() -> Corpus:
 
 
 def _from_text(source: TextFile) -> Counted:
-    """Read, and remembered by what it is."""
-    text = source.text()
+    return _remember(source, source.text())
+
+
+def _remember(source: TextFile, text: str) -> Counted:
+    """By what it is."""
     alphabet = "".join(sorted(set(text)))
     if not 2 <= len(alphabet) <= LARGEST_ALPHABET:
         found = {0: "is empty", 1: "has only one letter"}.get(len(alphabet), f"has {len(alphabet)} characters")

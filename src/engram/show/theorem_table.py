@@ -55,7 +55,7 @@ def _table(claims: Sequence[dict[str, Any]], functions: Mapping[str, Sequence[st
 
 def _row(claim: dict[str, Any], functions: Sequence[str]) -> Row:
     place = re.sub(r"[|*]|<(?=[a-zA-Z/!])", r"\\\g<0>", _place(claim))
-    own = "own: " if claim["kind"] == "own" else ""
+    own = "own: " if claim["kind"] == "own" and not place.startswith("ours") else ""
     linked = ", ".join(f"[`{name}`]({_path(name)})" for name in functions)
     return [own + place, linked, f"`{claim['experiment']}`", f"`{claim['id']}`", claim["verdict"]]
 

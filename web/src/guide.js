@@ -87,6 +87,6 @@ function seek(what, left) {
   framed = found?.closest("figure") ?? found;
   framed?.classList.add("anchored");
   if (part && found.getAttribute("aria-pressed") !== "true") found.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-  if (found && !part) framed?.scrollIntoView({ block: "nearest" });
+  if (found && !part) framed?.scrollIntoView({ block: innerWidth < 900 ? "start" : "nearest" });
   if (!found && left > 0) planned = setTimeout(seek, BETWEEN, what, left - 1);
 }

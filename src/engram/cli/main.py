@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
+from engram.cli.ahead import refuse_if_written
 from engram.cli.bench import bench
 from engram.cli.cite import cite
 from engram.cli.completion import completion, share_parameters
@@ -94,12 +95,23 @@ def birth(
     if live:
         _live_birth(fresh, json)
         return
+    refuse_if_written(_written_elsewhere(fresh), "--fresh")
     watch = watched("birth.joint, quick scale", Where(device=device))
     result, report = api.birth(fresh, device, watch, path, whole_page())
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
         _print_birth(result, report)
+
+
+def _written_elsewhere(fresh: bool) -> str | None:
+    """The run that would be shown, if another process is writing it."""
+    from engram.api import birth_specs
+    from engram.records.files import home, is_held
+    from engram.specs.spec import run_id
+
+    (spec,) = birth_specs(fresh)
+    return run_id(spec) if is_held(home() / run_id(spec) / "lock", patience=0.1) else None
 
 
 def _live_birth(fresh: bool, json: bool) -> None:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 from os import environ
+from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
 from engram.cli.output import console, tell
+from engram.errors import EngramError
 from engram.records.faces import Births, Face, short_names
 from engram.text import printable
 
@@ -174,3 +176,17 @@ def births_beside_table(rows: Sequence[dict[str, Any]], last: dict[str, int]) ->
 
 def _born(step: int | None, last: int) -> str:
     return f"not by step {last}" if step is None else f"step {step}"
+
+
+def drawn_beside(a: Any, b: Any) -> list[Path]:
+    """The figure of two runs, where they have a curve in common."""
+    from engram.records.faces import words_of
+    from engram.records.files import home
+    from engram.show.compare import two_runs
+    from engram.show.save import save_figure
+
+    try:
+        figure = two_runs(a, b, (f"{words_of(a)} ({a.id[-10:]})", f"{words_of(b)} ({b.id[-10:]})"))
+    except EngramError:
+        return []  # single rows: the table says it all
+    return save_figure(figure, home() / "figures", f"diff-{a.id}-{b.id[-10:]}")

@@ -24,6 +24,7 @@ from engram.cli.output import (
     answered,
     console,
     fail,
+    in_a_folder,
     near,
     only_the_answer_on_stdout,
     say,
@@ -171,6 +172,7 @@ def report(
 
     if not names:
         raise EngramError("report: name at least one run; `engram runs ls` lists them")
+    output = in_a_folder(output)
     found = [Kept(named(name, home())) for name in names]
     with ThreadPoolExecutor(1) as pool:  # long runs are read while torch is loaded
         read = pool.submit(lambda: [kept.table for kept in found])
@@ -180,7 +182,7 @@ def report(
         read.result()
     records = [Record.of(kept) for kept in found]
     left_out: list[str] = []
-    path = write_report(output.resolve(), "Engram report", records, page=whole_page(left_out.append))
+    path = write_report(output, "Engram report", records, page=whole_page(left_out.append))
     say(*left_out)
     answer({"report": str(path), "left_out": left_out}) if json else tell(f"report  {near(path)}")
 

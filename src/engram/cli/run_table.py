@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from engram.cli.output import console, tell
 from engram.errors import EngramError
-from engram.records.faces import Births, Face, short_names
+from engram.records.faces import Births, Face, short_column, short_names
 from engram.text import printable
 
 WIDEST = 48  # letters of a cell
@@ -38,15 +38,10 @@ def _row(face: Face, short: str) -> dict[str, Any]:
         "began": day(face.began)[5:],
         "took": duration(face.seconds),
         "state": face.state if face.state == "finished" or not face.rows else f"{face.state}, {face.rows} rows",
-        "final": ", ".join(f"{_short(name)} {value:.3g}" for name, value in face.headline.items()),
+        "final": ", ".join(f"{short_column(name)} {value:.3g}" for name, value in face.headline.items()),
         "tags": ", ".join(face.tags),
         "note": _cut(face.note),
     }
-
-
-def _short(column: str) -> str:
-    """accuracy, of all.accuracy, accuracy.in_context and test.all.accuracy.hop2."""
-    return "accuracy" if "accuracy" in column.split(".") else column.partition(".")[0]
 
 
 def _cut(text: str, most: int = WIDEST) -> str:
@@ -176,6 +171,16 @@ def births_beside_table(rows: Sequence[dict[str, Any]], last: dict[str, int]) ->
 
 def _born(step: int | None, last: int) -> str:
     return f"not by step {last}" if step is None else f"step {step}"
+
+
+def shortened(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Numbers with 4 digits; two that would then look the same keep theirs."""
+    short = [{name: _four(cell) for name, cell in row.items()} for row in rows]
+    return [row if new.get("a") == new.get("b") else new for row, new in zip(rows, short, strict=True)]
+
+
+def _four(cell: Any) -> Any:
+    return f"{cell:.4g}" if isinstance(cell, float) else cell
 
 
 def drawn_beside(a: Any, b: Any) -> list[Path]:

@@ -25,7 +25,8 @@ def ls(
     Parameters
     ----------
     where
-        Only runs for which this holds: a field, a final value or a column of the table, as in --where K=5 "loss<0.1".
+        Only runs for which this holds: a field, a final value or a column of the table, as in --where K=5 "loss<0.1";
+        "note~head": it contains this.
     tag
         Only runs with this tag.
     sort
@@ -118,7 +119,7 @@ def note(run: str, *words: str, json: bool = False) -> None:
 @runs.command
 def diff(a: str, b: str, *, json: bool = False) -> None:
     """Show what differs between two runs: settings, births, curves and final values; and draw both."""
-    from engram.cli.run_table import births_beside_table, drawn_beside
+    from engram.cli.run_table import births_beside_table, drawn_beside, shortened
     from engram.records.compare import births_beside, curves_beside
     from engram.records.compare import diff as differences
     from engram.records.files import home
@@ -141,7 +142,7 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
     for name, rows in (found | {"births": born}).items():
         if rows:
             tell(*([] if name == "differences" else [""]))
-            print_table(name, rows, json)
+            print_table(name, shortened(rows), json)
     tell_figures(figures)
 
 

@@ -82,7 +82,7 @@ def test_a_memory_that_is_not_born_gives_a_bound() -> None:
     assert several.note.startswith("a bound, at most: 2 of 3 seeds did not get there")
     assert found({"bound": several.bound, "measured": 0.8}) == "≤ 0.8"
     assert found({"bound": several.bound, "measured": None}) == "–"
-    both = late.bounded("≤", 1).estimate
+    both = Measure.over_seeds("log ratio", [0.7, 0.8], low=0).bounded("≥", 2).bounded("≤", 1).estimate
     assert (both.bound, "at least" in both.note and "at most" in both.note) == ("", True)
 
 

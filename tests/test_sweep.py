@@ -121,9 +121,9 @@ def test_a_sweep_goes_on_where_it_was_stopped_and_runs_nothing_twice(tiny: Calla
     assert plan_sweep(spec, {"model.d": [8, 16]}, seeds=2).left == []
 
 
-def test_what_is_left_is_estimated_from_a_few_steps(tiny: Callable[..., Train]) -> None:
+def test_what_is_left_is_estimated_from_a_few_steps(tiny: Callable[..., Train], home: Path) -> None:
     spec, longer = tiny(steps=10), tiny(steps=10_000)
-    nothing, two = needs([[], []], "auto"), needs([[longer, longer]], "auto")
+    nothing, two = needs([[], []], "auto", home), needs([[longer, longer]], "auto", home)
     assert nothing is not None
     assert (nothing.seconds, nothing.bytes) == ([], 0)
     assert 0 < of_training(spec).seconds < of_training(longer).seconds

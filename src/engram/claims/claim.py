@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite, isnan
+from math import inf, isfinite, isnan, nan
 from typing import Literal
 
 import numpy as np
@@ -100,7 +100,7 @@ class Measure:
         """The same, saying that so many of its seeds enter with a bound: what they wait for is not there at the end.
 
         It changes no number: the last step of the run stands for the birth of a memory that is not born. Bounded from
-        both sides it is no bound, and only the note says so.
+        both sides it is no bound, and only the note says so; where every seed is, nothing was measured.
         """
         if not seeds or isnan(self.measured):
             return self
@@ -108,8 +108,10 @@ class Measure:
         words = {"≥": "at least", "≤": "at most"}[sign]
         note = f"a bound, {words}: {who} did not get there, and the end of the run stands for the step"
         known = self.estimate
+        if known.bound not in ("", sign) and known.bounded == seeds == self.n:
+            return replace(self, estimate=replace(known, values=(nan,) * self.n, note="", bound=""))
         both = "; ".join(filter(None, (known.note, note)))
-        return replace(self, estimate=replace(known, note=both, bound="" if known.bound else sign))
+        return replace(self, estimate=replace(known, note=both, bound="" if known.bound else sign, bounded=seeds))
 
     @property
     def measured(self) -> float:

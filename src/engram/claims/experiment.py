@@ -1,6 +1,7 @@
 """An experiment: a file that says which Specs to run, under which labels, and what their records claim and show."""
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -36,6 +37,12 @@ def known_scale(word: str) -> Scale:
         if scale == word:
             return scale
     raise EngramError(f"--scale {word!r}: the allowed scales are {', '.join(SCALES)}")
+
+
+def hook(module: ModuleType, name: str, default: Any = None) -> Any:
+    """What a file itself defines under a name; what it imported from Engram (engram.figure) is no hook."""
+    found = vars(module).get(name, default)
+    return default if found is getattr(sys.modules["engram"], name, None) else found
 
 
 def checks(law: str, seeds: Seeds, draws: int = 1, **sizes: Any) -> list[Check]:
@@ -89,7 +96,7 @@ class Experiment:
     @property
     def lab(self) -> tuple[str, str]:
         """What the lab calls its trainings, and what to do there; empty where the file has no LAB."""
-        return getattr(self.module, "LAB", ("", ""))
+        return hook(self.module, "LAB", ("", ""))
 
     @property
     def times(self) -> str:
@@ -97,7 +104,7 @@ class Experiment:
 
         What a user's file takes only the file itself can say.
         """
-        words = " ".join(getattr(self.module, "TIMES", "").split())
+        words = " ".join(hook(self.module, "TIMES", "").split())
         quick, paper = self.known("quick"), self.known("paper")
         if quick is None or paper is None:
             return words or "not stated"
@@ -131,22 +138,22 @@ class Experiment:
     @property
     def statements(self) -> dict[str, str]:
         """Claim id → sentence."""
-        return getattr(self.module, "CLAIMS", {})
+        return hook(self.module, "CLAIMS", {})
 
     @property
     def explanations(self) -> dict[str, str]:
         """Claim id → why measurement disagrees, and the control that shows the code is right (WHY in its file)."""
-        return getattr(self.module, "WHY", {})
+        return hook(self.module, "WHY", {})
 
     @property
     def source(self) -> str | None:
         """Where the sentences stand."""
-        return getattr(self.module, "SOURCE", None)
+        return hook(self.module, "SOURCE", None)
 
     def least_seeds(self, scale: Scale) -> int:
         """Seeds that a verdict needs: those registered, else what its file says (SEEDS), else the rule of the scale."""
         fixed = self.registered_seeds(scale)
-        return len(fixed) if fixed else getattr(self.module, "SEEDS", {}).get(scale, LEAST_SEEDS[scale])
+        return len(fixed) if fixed else hook(self.module, "SEEDS", {}).get(scale, LEAST_SEEDS[scale])
 
     def registered_seeds(self, scale: Scale) -> range | None:
         """The seeds that decide its claims at this scale, fixed before they were run."""
@@ -156,7 +163,7 @@ class Experiment:
     def labelled(self, scale: Scale, seeds: Iterable[int]) -> Labelled:
         """The Specs under the labels of the file."""
         try:
-            found = self.module.specs(scale, list(seeds))
+            found = hook(self.module, "specs")(scale, list(seeds))
         except BadValue as error:
             raise EngramError(f"{self.name}: {error}") from None
         labelled = dict(found) if isinstance(found, Mapping) else {None: found}
@@ -194,7 +201,7 @@ class Experiment:
 
     def _call(self, part: str, runs: Runs) -> Any:
         """A part of the file, if it has it; a file without labels gets a plain list."""
-        function = getattr(self.module, part, None)
+        function = hook(self.module, part)
         return function(runs.get(None, runs)) if function else None
 
 

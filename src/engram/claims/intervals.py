@@ -30,6 +30,7 @@ class Estimate:
     counts       what n counts
     note         what a reader of the number must know besides
     bound        ≥ or ≤ where seeds enter with a bound instead of a number; empty where all were measured
+    bounded      how many seeds do
     """
 
     values: tuple[float, ...]
@@ -39,6 +40,7 @@ class Estimate:
     counts: str = "seeds"
     note: str = ""
     bound: str = ""
+    bounded: int = 0
 
     @property
     def n(self) -> int:

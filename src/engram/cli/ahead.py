@@ -1,7 +1,10 @@
 """What a command says before it begins: what is here, what it will compute, and how long that takes."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from engram.cli.output import confirmed, say
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from engram.engines.choosing import Where
 
 WORTH_A_HINT = 5.0  # seconds of computing
+RANGE = re.compile(r"-?[\d.e]+ *(:|\.\.+|…|;|-) *-?[\d.e:]+")  # as other tools write several values
 SHORT_TEXT = 5000  # bytes, below which a text of one's own is told to be short
 
 
@@ -39,6 +43,36 @@ def spelt_out(name: str, scale: str, settings: dict[str, Any]) -> dict[str, Any]
     if len(set(full.values())) < len(full):
         raise EngramError(f"--set: a field is set twice: {', '.join(full)}")
     return {full[path]: value for path, value in settings.items()}
+
+
+@contextmanager
+def hint_at_sweeps(name: str, settings: dict[str, Any]) -> Iterator[None]:
+    """Several values for a field that takes one are those of a sweep."""
+    try:
+        yield
+    except EngramError as error:
+        listed = (f"{path}={value}" for path, value in settings.items() if "," in str(value) and path in str(error))
+        if (several := next((word for word in listed if "[" not in word), None)) is None:
+            raise
+        raise EngramError(f"{error}; for several values: engram sweep {name} --set {quote(several)}") from None
+
+
+@contextmanager
+def hint_at_commas(settings: dict[str, Any]) -> Iterator[None]:
+    """8:32 and 8..32 are no values of a sweep."""
+    try:
+        yield
+    except EngramError as error:
+        odd = any(isinstance(v, str) and RANGE.fullmatch(v) for values in settings.values() for v in values)
+        if not odd:
+            raise
+        raise EngramError(f"{error}; values are separated by commas, as in --set model.d=8,16,32") from None
+
+
+def refuse_if_written(run: str | None, other: str) -> None:
+    """Two processes cannot write one run: said before anything is announced. `other`: the option for another seed."""
+    if run is not None:
+        raise EngramError(f"run {run} is being written by another process; wait for it, or use another seed ({other})")
 
 
 def warn_of_short_texts(settings: dict[str, Any]) -> None:

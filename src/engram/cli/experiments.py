@@ -1,12 +1,13 @@
 """`engram list` and `engram show`: experiments with their claims, from the records that there are."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from engram.cli.completion import Name
-from engram.cli.output import answer, console, say, tell, tell_figures
+from engram.cli.output import answer, console, in_a_folder, say, tell, tell_figures
 from engram.errors import EngramError
 
 if TYPE_CHECKING:
@@ -160,7 +161,9 @@ def show(
     list_group(name, "show", json)
     if output is None and width is not None:
         raise EngramError(f"--width {width}: name a file for this figure, too, as in -o figure.pdf")
-    found = shown(name, scale, output and output.resolve(), width, font)
+    if width is not None and re.fullmatch(r"[\d.]+", width.strip()):
+        raise EngramError(f"--width {width}: give a unit, as in 3.25in or 8cm")
+    found = shown(name, scale, output and in_a_folder(output), width, font)
     if json:
         answer(found.to_json())
     else:

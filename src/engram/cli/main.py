@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import App, CycloptsError, Parameter
 
+from engram.cli.ahead import refuse_if_written
 from engram.cli.bench import bench
 from engram.cli.cite import cite
 from engram.cli.completion import completion, share_parameters
@@ -24,6 +25,7 @@ from engram.cli.output import (
     answered,
     console,
     fail,
+    in_a_folder,
     near,
     only_the_answer_on_stdout,
     say,
@@ -111,12 +113,23 @@ def birth(
     if live:
         _live_birth(fresh, json)
         return
+    refuse_if_written(_written_elsewhere(fresh), "--fresh")
     watch = watched("birth.joint, quick scale", Where(device=device))
     result, report = api.birth(fresh, device, watch, path, whole_page())
     if json:
         answer(result.to_json() | {"report": str(report), "births": _births(result.records[0])})
     else:
         _print_birth(result, report)
+
+
+def _written_elsewhere(fresh: bool) -> str | None:
+    """The run that would be shown, if another process is writing it."""
+    from engram.api import birth_specs
+    from engram.records.files import home, is_held
+    from engram.specs.spec import run_id
+
+    (spec,) = birth_specs(fresh)
+    return run_id(spec) if is_held(home() / run_id(spec) / "lock", patience=0.1) else None
 
 
 def _live_birth(fresh: bool, json: bool) -> None:
@@ -176,6 +189,7 @@ def report(
 
     if not names:
         raise EngramError("report: name at least one run; `engram runs ls` lists them")
+    output = in_a_folder(output)
     found = [Kept(named(name, home())) for name in names]
     with ThreadPoolExecutor(1) as pool:  # long runs are read while torch is loaded
         read = pool.submit(lambda: [kept.table for kept in found])
@@ -185,7 +199,7 @@ def report(
         read.result()
     records = [Record.of(kept) for kept in found]
     left_out: list[str] = []
-    path = write_report(output.resolve(), "Engram report", records, page=whole_page(left_out.append))
+    path = write_report(output, "Engram report", records, page=whole_page(left_out.append))
     say(*left_out)
     answer({"report": str(path), "left_out": left_out}) if json else tell(f"report  {near(path)}")
 

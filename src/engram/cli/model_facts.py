@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from engram.cli.output import answer, near, say, tell
+from engram.cli.output import answer, in_a_folder, near, say, tell
 from engram.errors import EngramError
 
 LABELS = {"paraphrase": "paraphrases that prefer the new answer", "neighbour": "neighbours that stay"}
@@ -50,6 +50,7 @@ def _make(edits: Any, words: Any, prompt: str, new: str, json: bool, output: Pat
     from engram.facts.difference import edit_bytes, save_edit
     from engram.facts.rewrite import rewrite
 
+    output = output and in_a_folder(output)
     with mistakes_by_line():
         done = rewrite(edits, words, prompt, new, **how)
     short = hashlib.sha256(edit_bytes(done.edit)).hexdigest()[:8]

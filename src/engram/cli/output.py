@@ -1,6 +1,7 @@
 """How the command line speaks: answers on stdout, everything else on stderr."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
-from engram.errors import EngramError
+from engram.errors import EngramError, did_you_mean
 from engram.text import printable, printable_json
 
 if TYPE_CHECKING:
@@ -45,6 +46,17 @@ def near(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
+def in_a_folder(output: Path) -> Path:
+    """Where a file of one's own is written. Its folder must be there: a slip of the hand makes none."""
+    path = output.resolve()
+    missing = [folder for folder in (path.parent, *path.parents) if not folder.exists()]
+    if missing:
+        first = missing[-1]
+        hint = did_you_mean(first.name, [one.name for one in first.parent.iterdir() if one.is_dir()])
+        raise EngramError(f"-o {output}: {near(path.parent)} does not exist; {hint}make it first, or name another")
+    return path
+
+
 def whole_page(tell: Callable[[str], None] = say) -> Any:
     """How a report is made that is the page of the lab; what was left out of it is said on stderr, or as one wishes."""
     from functools import partial
@@ -71,12 +83,28 @@ def console() -> Any:
 
 
 def _whole(type_: type, tokens: Any) -> int:
-    """Digits only: 2.4 seeds are a mistake, not 2."""
-    if not tokens[0].value.isdecimal():
+    """Digits, as in 10000, 10,000, 10_000 and 1e4: 2.4 seeds are a mistake, not 2."""
+    if not WHOLE.fullmatch(tokens[0].value):
         raise ValueError(f"must be a whole number; got {tokens[0].value!r}")
-    return int(tokens[0].value)
+    digits = _digits(tokens[0].value)
+    return int(digits) if digits.isdecimal() else int(float(digits))
 
 
+def _any(type_: type, tokens: Any) -> float:
+    try:
+        return float(_digits(tokens[0].value))
+    except ValueError:
+        raise ValueError(f"must be a number; got {tokens[0].value!r}") from None
+
+
+def _digits(text: str) -> str:
+    """Without the signs that only part thousands."""
+    return re.sub("[,_]", "", text) if GROUPED.fullmatch(text) else text
+
+
+GROUPED = re.compile(r"\d{1,3}([,_]\d{3})+")
+WHOLE = re.compile(rf"\d+|\d+e\+?\d{{1,2}}|{GROUPED.pattern}", re.IGNORECASE)
+Number = Annotated[float, Parameter(converter=_any)]
 WholeNumber = Annotated[int, Parameter(converter=_whole)]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from cyclopts import App
 
-from engram.cli.output import WholeNumber, answer, tell
+from engram.cli.output import Number, WholeNumber, answer, tell
 
 predict = App(
     name="predict", help="The size that a memory needs, or what a size holds: theory beside what our records measured."
@@ -14,7 +14,7 @@ MATRICES = ("hebb", "linear", "mlp")
 
 @predict.command
 def pairs(
-    number: float | None = None,
+    number: Number | None = None,
     *,
     memory: str | None = None,
     width: WholeNumber | None = None,

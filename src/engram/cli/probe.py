@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from engram.cli.output import answer, confirmed, console, near, say, tell
+from engram.cli.output import answer, confirmed, console, in_a_folder, near, say, tell
 
 if TYPE_CHECKING:
     from engram.probing import Probed
@@ -63,7 +63,7 @@ def probe(
         _laser(model, parts, prompts, matrices, text, json)
         return
     chosen = read_seeds(seeds)
-    report = output.resolve() if output else None
+    report = in_a_folder(output) if output else None
     options: dict[str, Any] = {"seeds": chosen, "prompt": prompt, "start": start, "report": report}
     found = probed(model, *parts, consent=yes or missing is not None, say=say, **options)
     if json:

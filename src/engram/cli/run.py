@@ -4,7 +4,15 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from engram.cli.ahead import agreed, heading, spelt_out, warn_of_short_texts, what_is_ahead
+from engram.cli.ahead import (
+    agreed,
+    heading,
+    hint_at_sweeps,
+    refuse_if_written,
+    spelt_out,
+    warn_of_short_texts,
+    what_is_ahead,
+)
 from engram.cli.budget import Budget, keep_within, seconds_in
 from engram.cli.completion import Name
 from engram.cli.experiments import list_group
@@ -58,7 +66,9 @@ def run(
         raise EngramError("--snapshots: at least one step must lie between stored weights; got 0")
     where, chosen, most = computing.where(), read_seeds(seeds), seconds_in(budget)
     changes = spelt_out(name, scale, parse_settings(settings))
-    found = what_is_ahead(name, scale, chosen, changes, where)
+    with hint_at_sweeps(name, changes):
+        found = what_is_ahead(name, scale, chosen, changes, where)
+    refuse_if_written(found.blocked, "--seeds")
     warn_of_short_texts(changes)
     keep_within(most, found.seconds)
     if not agreed(found, yes or most is not None):

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 from os import environ
+from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
 from engram.cli.output import console, tell
-from engram.records.faces import Births, Face, short_names
+from engram.errors import EngramError
+from engram.records.faces import Births, Face, short_column, short_names
 from engram.text import printable
 
 WIDEST = 48  # letters of a cell
@@ -36,15 +38,10 @@ def _row(face: Face, short: str) -> dict[str, Any]:
         "began": day(face.began)[5:],
         "took": duration(face.seconds),
         "state": face.state if face.state == "finished" or not face.rows else f"{face.state}, {face.rows} rows",
-        "final": ", ".join(f"{_short(name)} {value:.3g}" for name, value in face.headline.items()),
+        "final": ", ".join(f"{short_column(name)} {value:.3g}" for name, value in face.headline.items()),
         "tags": ", ".join(face.tags),
         "note": _cut(face.note),
     }
-
-
-def _short(column: str) -> str:
-    """accuracy, of all.accuracy, accuracy.in_context and test.all.accuracy.hop2."""
-    return "accuracy" if "accuracy" in column.split(".") else column.partition(".")[0]
 
 
 def _cut(text: str, most: int = WIDEST) -> str:
@@ -174,3 +171,27 @@ def births_beside_table(rows: Sequence[dict[str, Any]], last: dict[str, int]) ->
 
 def _born(step: int | None, last: int) -> str:
     return f"not by step {last}" if step is None else f"step {step}"
+
+
+def shortened(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Numbers with 4 digits; two that would then look the same keep theirs."""
+    short = [{name: _four(cell) for name, cell in row.items()} for row in rows]
+    return [row if new.get("a") == new.get("b") else new for row, new in zip(rows, short, strict=True)]
+
+
+def _four(cell: Any) -> Any:
+    return f"{cell:.4g}" if isinstance(cell, float) else cell
+
+
+def drawn_beside(a: Any, b: Any) -> list[Path]:
+    """The figure of two runs, where they have a curve in common."""
+    from engram.records.faces import words_of
+    from engram.records.files import home
+    from engram.show.compare import two_runs
+    from engram.show.save import save_figure
+
+    try:
+        figure = two_runs(a, b, (f"{words_of(a)} ({a.id[-10:]})", f"{words_of(b)} ({b.id[-10:]})"))
+    except EngramError:
+        return []  # single rows: the table says it all
+    return save_figure(figure, home() / "figures", f"diff-{a.id}-{b.id[-10:]}")

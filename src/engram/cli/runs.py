@@ -1,7 +1,7 @@
 """`engram runs`: list, show, compare, remove, resume, check, pack, list digests."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
@@ -25,7 +25,8 @@ def ls(
     Parameters
     ----------
     where
-        Only runs for which this holds: a field, a final value or a column of the table, as in --where K=5 "loss<0.1".
+        Only runs for which this holds: a field, a final value or a column of the table, as in --where K=5 "loss<0.1";
+        "note~head": it contains this.
     tag
         Only runs with this tag.
     sort
@@ -118,7 +119,7 @@ def note(run: str, *words: str, json: bool = False) -> None:
 @runs.command
 def diff(a: str, b: str, *, json: bool = False) -> None:
     """Show what differs between two runs: settings, births, curves and final values; and draw both."""
-    from engram.cli.run_table import births_beside_table
+    from engram.cli.run_table import births_beside_table, drawn_beside, shortened
     from engram.records.compare import births_beside, curves_beside
     from engram.records.compare import diff as differences
     from engram.records.files import home
@@ -131,7 +132,7 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
         "births": births_beside(one, other),
         "curves": curves_beside(one, other),
     }
-    figures = _drawn_beside(one, other) if found["curves"] else []
+    figures = drawn_beside(one, other) if found["curves"] else []
     if json:
         answer(found | {"figures": [str(path) for path in figures]})
         return
@@ -141,22 +142,8 @@ def diff(a: str, b: str, *, json: bool = False) -> None:
     for name, rows in (found | {"births": born}).items():
         if rows:
             tell(*([] if name == "differences" else [""]))
-            print_table(name, rows, json)
+            print_table(name, shortened(rows), json)
     tell_figures(figures)
-
-
-def _drawn_beside(a: Any, b: Any) -> list[Path]:
-    """The figure of two runs, where they have a curve in common."""
-    from engram.records.faces import words_of
-    from engram.records.files import home
-    from engram.show.compare import two_runs
-    from engram.show.save import save_figure
-
-    try:
-        figure = two_runs(a, b, (f"{words_of(a)} ({a.id[-10:]})", f"{words_of(b)} ({b.id[-10:]})"))
-    except EngramError:
-        return []  # single rows: the table says it all
-    return save_figure(figure, home() / "figures", f"diff-{a.id}-{b.id[-10:]}")
 
 
 @runs.command
@@ -194,11 +181,13 @@ def resume(run: str, *, trust: bool = False, json: bool = False) -> None:
     from engram.api import load_own
     from engram.engines.choosing import Where
     from engram.engines.local import Local
+    from engram.records.shelf import refuse_if_written
 
     record = load_own(run)
     ask_trust(record, trust)
     if record.stale:
         raise EngramError(f"run {record.id} is of an older revision and cannot be resumed; run its experiment again")
+    refuse_if_written(record)
     if record.finished:
         say(f"run {record.id} is finished; there is nothing to resume")
         answer({"id": record.id, "rows": len(record.table)}) if json else tell(f"record  {near(record.folder)}")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from engram.cli.ahead import agreed_to, spelt_out, warn_of_short_texts
+from engram.cli.ahead import agreed_to, hint_at_commas, spelt_out, warn_of_short_texts
 from engram.cli.budget import Budget, keep_within, seconds_in
 from engram.cli.output import answer, console, say, tell, tell_figures, watched
 from engram.cli.where import HERE, Computing
@@ -64,7 +64,8 @@ def sweep(
 
     where, most = computing.where(), seconds_in(budget)
     axes = spelt_out(name, scale, read_axes(settings))
-    planned = plan_sweep(name, axes, scale, read_seeds(seeds), zipped)
+    with hint_at_commas(axes):
+        planned = plan_sweep(name, axes, scale, read_seeds(seeds), zipped)
     warn_of_short_texts(axes)
     if planned.left:
         say("some steps of each setting are measured, to estimate how long all take")

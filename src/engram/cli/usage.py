@@ -43,6 +43,8 @@ def in_words(error: CycloptsError, app: App) -> str:
         return f"{error.keyword} needs a value; `engram {_command(error)} --help` says which"
     if isinstance(error, CoercionError) and error.token and error.target_type in NUMBERS:
         return f"{_called(error)}: must be {NUMBERS[error.target_type]}; got {error.token.value!r:.80}"
+    if isinstance(error, CoercionError) and error.token and not error.token.keyword and error.msg:
+        return f"{_called(error)}: {error.msg}"
     if isinstance(error, UnknownOptionError):
         return _unknown(error)
     if isinstance(error, UnknownCommandError) and error.unused_tokens:

@@ -6,12 +6,12 @@ A claim must not agree on any of them. An experiment of one's own names its cont
 import importlib
 
 from engram.claims.controls import Controls
-from engram.claims.experiment import Experiment
+from engram.claims.experiment import Experiment, hook
 
 
 def of(experiment: Experiment) -> Controls:
     """The controls of an experiment's claims: those in its own file, else those of this room."""
-    own = getattr(experiment.module, "CONTROLS", None)
+    own = hook(experiment.module, "CONTROLS")
     if own is not None:
         return own
     folder = experiment.name.partition(".")[0]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -13,6 +14,8 @@ from engram.engines import Engine
 from engram.engines.local import Local
 from engram.errors import EngramError
 from engram.records import files
+from engram.records import state as states
+from engram.records.state import State
 from engram.specs import Check, Spec, Train
 from engram.specs.settings import all_with_settings
 from engram.specs.spec import run_id
@@ -24,16 +27,25 @@ MANY = 200  # runs that are not begun by a slip of the hand where nobody knows w
 
 @dataclass(frozen=True)
 class Ahead:
-    """Runs that are finished here, begun, and left; seconds until all are over, None where nothing tells."""
+    """Runs that are finished here, begun, and left; seconds until all are over, None where nothing tells.
+
+    elsewhere   runs that another process is writing
+    """
 
     here: int
     begun: int
     left: int
     seconds: float | None
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def runs(self) -> int:
-        return self.here + self.begun + self.left
+        return self.here + self.begun + self.left + len(self.elsewhere)
+
+    @property
+    def blocked(self) -> str | None:
+        """A run that another process is writing, where there is nothing else to compute."""
+        return self.elsewhere[0] if self.elsewhere and not self.begun + self.left else None
 
     @property
     def is_long(self) -> bool:
@@ -48,6 +60,7 @@ class Ahead:
         if not to_do:
             return f"{runs}: all {'are' if self.runs > 1 else 'is'} here, nothing to compute"
         parts = [(self.here, "here already"), (self.begun, "to resume"), (self.left, "to compute")]
+        parts.insert(1, (len(self.elsewhere), "being written by another process"))
         told = ", ".join(f"{n} {words}" for n, words in parts if n)
         return f"{runs}: {told}; {in_words(self.seconds)}"
 
@@ -85,14 +98,15 @@ def ahead(
     plain = experiment.specs(scale, few)
     asked = {run_id(new): (new, old) for new, old in zip(all_with_settings(plain, settings), plain, strict=True)}
     states = {id: _state(home / id) for id in asked}
-    to_do = [asked[id] for id, state in states.items() if state != "here"]
+    to_do = [asked[id] for id, state in states.items() if state in ("begun", "left")]
     took = _took(home, [asked[id][0] for id, state in states.items() if state == "here"])
     work = _work(experiment, scale, few, to_do, took, home)
     found, more = list(states.values()), len(seeds) / len(few)
     seconds = None if work is None else (engine or Local(home)).wall(_of_all(work, more))
     here, begun = found.count("here"), found.count("begun")
-    left = round(len(found) * more) - here - begun
-    return Ahead(here, begun, left, seconds)
+    elsewhere = tuple(id for id, state in states.items() if state == "elsewhere")
+    left = round(len(found) * more) - here - begun - len(elsewhere)
+    return Ahead(here, begun, left, seconds, elsewhere)
 
 
 def _of_all(work: list[float], more: float) -> list[float]:
@@ -104,6 +118,8 @@ def _of_all(work: list[float], more: float) -> list[float]:
 def _state(folder: Path) -> str:
     if (folder / "digest.json").exists():
         return "here"
+    if files.is_held(folder / "lock", patience=0.1):
+        return "elsewhere"
     return "begun" if (folder / "spec.json").exists() else "left"
 
 
@@ -121,8 +137,16 @@ def _work(
     """
     stated = _stated(experiment, scale, seeds) if to_do else lambda spec: 0.0
     each = [(took.get(identity(new)) or _times(stated(old), cost(new) / cost(old)), new) for new, old in to_do]
-    work = [max(0.0, seconds - _core_seconds(home / run_id(new))) for seconds, new in each if seconds is not None]
+    work = [seconds * share_left(new, home) for seconds, new in each if seconds is not None]
     return work if len(work) == len(to_do) else None
+
+
+def share_left(spec: Spec, home: Path) -> float:
+    """Of the steps of a run, those after the state from which it would go on; all where no whole state is there."""
+    with suppress(EngramError):
+        if (home / run_id(spec) / states.NAME).exists():
+            return max(0.0, 1 - State.read(home / run_id(spec)).step / max(1, spec.steps))
+    return 1.0
 
 
 def _times(seconds: float | None, more: float) -> float | None:

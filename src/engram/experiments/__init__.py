@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from engram.claims.experiment import Experiment, Figure, Runs
+from engram.claims.experiment import Experiment, Figure, Runs, hook
 from engram.errors import EngramError, did_you_mean
 from engram.specs.encode import load_file
 
@@ -51,7 +51,7 @@ def find(name: str) -> Experiment:
 
 def _from_file(path: Path) -> Experiment:
     module = load_file(path)
-    if not hasattr(module, "specs"):
+    if hook(module, "specs") is None:
         raise EngramError(f"{path}: an experiment needs a function specs(scale, seeds) that returns a list of Specs")
     return Shown(path.stem, module, f"engram run {path}")
 

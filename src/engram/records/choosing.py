@@ -8,14 +8,20 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from engram.errors import EngramError, did_you_mean
-from engram.records.faces import Face
+from engram.records.faces import Face, short_column
 
-COMPARED: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge}
-CONDITION = re.compile(r"([^<>=!]+)(<=|>=|!=|=|<|>)([^<>=!\s].*)", re.DOTALL)
-FORMS = "write NAME, a sign (=, !=, <, >, <= or >=) and a value, as in --where K=5 'loss<0.1' state=finished"
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "=": eq, "!=": ne, "<": lt, ">": gt, "<=": le, ">=": ge, "~": lambda text, part: part.lower() in text.lower()
+}  # fmt: skip
+CONDITION = re.compile(r"([^<>=!~]+)(<=|>=|!=|=|<|>|~)\s*([^<>=!~\s].*)", re.DOTALL)
+FORMS = "write NAME, a sign (=, !=, <, >, <= or >=; ~: contains) and a value, as in --where K=5 'loss<0.1' 'note~head'"
 MOST_NAMES = 24  # in one line
 ORDER = ("<", ">", "<=", ">=")
 OWN = ("run", "state", "rows", "title", "seed", "made_for", "label", "began", "seconds", "note", "tags")
+
+
+AS_LISTED = {"made for": "made_for", "took": "seconds"}  # columns of the table under other names
+COLUMN = "final"
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Condition:
         if found is None:
             raise EngramError(f"--where {text!r}: {FORMS}")
         name, sign, value = found.groups()
-        return cls(name.strip(), sign, _parsed(value.strip()))
+        return cls(name.strip(), sign, value.strip() if sign == "~" else _parsed(value.strip()))
 
     def refuse_unlike(self, faces: Sequence[Face]) -> None:
         """A number is never a word, and words have no order but that of dates: a mistake, not an empty list."""
@@ -42,7 +48,7 @@ class Condition:
         if found and numbers == found and isinstance(self.value, str):
             raise EngramError(f"{text}: {self.name} is a number, such as {numbers[0]:.6g}; got {self.value!r}")
         if found and not numbers and self.sign in ORDER and self.name != "began":
-            raise EngramError(f"{text}: {self.name} is a word, such as {str(found[0])!r:.60}; allowed signs: =, !=")
+            raise EngramError(f"{text}: {self.name} is a word, such as {str(found[0])!r:.60}; allowed signs: =, !=, ~")
 
     def holds(self, face: Face) -> bool:
         return any(self._holds(value) for value in values(face, self.name))
@@ -69,11 +75,13 @@ def values(face: Face, name: str) -> list[Any]:
     """What a run has under a name: of its own, of its final values, or of the fields that end in it."""
     if name == "tags":
         return list(face.tags)
+    name = AS_LISTED.get(name, name)
     if name in OWN:
         return [getattr(face, name)]
     if name in face.final:
         return [face.final[name]]
-    return [value for field, value in face.fields.items() if field == name or field.endswith(f".{name}")]
+    found = [value for field, value in face.fields.items() if field == name or field.endswith(f".{name}")]
+    return found or [value for column, value in face.headline.items() if name in (short_column(column), COLUMN)][:1]
 
 
 def chosen(faces: Sequence[Face], where: Iterable[str], tags: Iterable[str]) -> list[Face]:
@@ -106,6 +114,7 @@ def _refuse_unknown(option: str, name: str, faces: Sequence[Face]) -> None:
     if faces and not any(values(face, name) for face in faces):
         final, fields = {n for face in faces for n in face.final}, {n for face in faces for n in face.fields}
         known, short = {*OWN, *final, *fields}, sorted({*OWN, *final, *(n.rpartition(".")[2] for n in fields)})
-        hint = did_you_mean(name, sorted({*known, *short}))
+        shown = {short_column(column) for face in faces for column in face.headline}
+        hint = did_you_mean(name, sorted({*known, *short, *shown}))
         few = [*short[:MOST_NAMES], *["… (`engram runs show RUN` has all)"] * (len(short) > MOST_NAMES)]
         raise EngramError(f"{option} {name}: no run has it; {hint}allowed: {', '.join(few)}")

@@ -73,6 +73,11 @@ class Face:
         return {name: self.final[name] for name in known if name in self.final} or dict(list(self.final.items())[:2])
 
 
+def short_column(column: str) -> str:
+    """accuracy, of all.accuracy, accuracy.in_context and test.all.accuracy.hop2."""
+    return "accuracy" if "accuracy" in column.split(".") else column.partition(".")[0]
+
+
 def faces(home: Path) -> list[Face]:
     """Of every run of a home, the newest last; remembered, so that only what has changed is read again."""
     memory, listed = Memory("faces", home), lines(home)

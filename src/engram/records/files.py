@@ -57,7 +57,13 @@ UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, zlib.error,
 
 def home() -> Path:
     """Where runs are kept: $ENGRAM_HOME, or ./runs."""
-    return Path(os.environ.get("ENGRAM_HOME") or "runs").resolve()
+    given = os.environ.get("ENGRAM_HOME")
+    found = Path(given or "runs").resolve()
+    there = next(path for path in (found, *found.parents) if os.path.exists(path))  # also where not all may be read
+    if not there.is_dir():
+        who = "ENGRAM_HOME: " if given else ""
+        raise EngramError(f"{who}{given or 'runs'} is not a folder; name one, or move the file {there} away")
+    return found
 
 
 def read(folder: Place, name: str) -> bytes:
@@ -281,7 +287,8 @@ def writing_to(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        full = "free space there, or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         raise EngramError(
-            f"cannot write to {folder} ({error.strerror}); free space there, or set ENGRAM_HOME to another folder; "
+            f"cannot write to {folder} ({error.strerror}); {full}set ENGRAM_HOME to another folder; "
             "what was saved before is kept and will be resumed"
         ) from error

@@ -47,7 +47,7 @@ def removable(name: str, home: Path) -> Record:
     foreign = sorted(path.name for path in folder.iterdir() if not _belongs_to_a_run(path))
     if foreign:
         raise EngramError(f"runs rm: {folder} holds {foreign[0]}, which is no part of a run; remove it by hand")
-    _refuse_if_written(record)
+    refuse_if_written(record)
     return record
 
 
@@ -69,12 +69,12 @@ def _belongs_to_a_run(path: Path) -> bool:
     return path.name in PARTS or (path.name.startswith(".") and path.suffix == ".part")
 
 
-def _refuse_if_written(record: Record) -> None:
+def refuse_if_written(record: Record) -> None:
     if being_written(record):
-        raise EngramError(f"run {record.id} is being written by another process; stop it first")
+        raise EngramError(f"run {record.id} is being written by another process; wait for it, or stop it first")
 
 
 def remove(record: Record) -> None:
-    _refuse_if_written(record)
+    refuse_if_written(record)
     with writing_to(record.folder):
         shutil.rmtree(record.folder)

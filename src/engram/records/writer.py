@@ -114,8 +114,7 @@ class Writer:
             self._lock.acquire()
         except Timeout:
             raise EngramError(
-                f"run {self.folder.name} is being written by another process; wait for it, "
-                "or use another seed (--fresh, --seeds)"
+                f"run {self.folder.name} is being written by another process; wait for it, or use another seed"
             ) from None
 
     def _write_spec(self) -> None:

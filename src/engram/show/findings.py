@@ -22,6 +22,7 @@ What running the papers has shown, the most interesting first. A number is follo
 behind a sentence stands what the [ledger](../LEDGER.md) says of the claim behind it. *Agrees* and *disagrees* are about
 the claim as it is worded in the table below the finding, which may be a sentence that the finding denies.
 """
+LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 COLUMNS = ("claim", "verdict", "status", "n, scale and sizes", "p", "what a reader must know")
 
 
@@ -76,8 +77,20 @@ def lines(findings: Sequence[Finding], claims: Sequence[dict[str, Any]]) -> list
     return said
 
 
+def in_full(number: int, finding: Finding, claims: Sequence[dict[str, Any]]) -> list[str]:
+    """One finding for the terminal, a string for each paragraph."""
+    by_id = _by_id(claims, [finding])
+    text, means, limits = (filled(finding, part, by_id) for part in (finding.text, finding.means, finding.limits))
+    changed = "; ".join(_changed(finding, by_id))
+    sure = how_sure([by_id[id] for id in finding.claims])
+    notice = [f"The prose below is out of date. {changed}."] * bool(changed)
+    rest = [*text.split("\n\n"), f"What it means. {means}", f"How sure. {sure} {limits}"]
+    paragraphs = [f"{number}. {finding.title}", finding.about, *notice, *rest]
+    return [_unmarked(" ".join(one.split())) for one in paragraphs] + [_commands(finding, by_id)]
+
+
 def _unmarked(words: str) -> str:
-    return words.replace("*", "").replace("`", "")
+    return LINK.sub(r"\1", words).replace("*", "").replace("`", "")
 
 
 def markdown(findings: Sequence[Finding], claims: Sequence[dict[str, Any]]) -> str:

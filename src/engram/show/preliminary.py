@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from engram.show.tables import found, named, print_claims, span
+from engram.show.tables import factor, found, named, print_claims, span
 from engram.text import printable
 
 STYLE = {"inside": "green", "outside": "yellow", "not measured in full, or outside": "yellow"}
@@ -15,14 +15,18 @@ OVER = {
     "disagrees": "the claim does not hold",
     "inconclusive": "the claim is undecided",
 }
+FIELDS_SET = "fields were set, so that no verdict of the ledger applies"
 Ledger = Mapping[str, Mapping[str, Any]]  # engram.claims.verdicts
 
 
 def print_first(console: Console, claims: Sequence[dict[str, Any]], least: int, ledger: Ledger) -> None:
     """Claims of one command. What these seeds cannot decide is said as what it is, beside the ledger's verdict."""
+    shared = about_all([claim for claim in claims if is_preliminary(claim, least)], least)
+    if shared:
+        _hang(console, Text(shared, "yellow"), 2)
     for claim in claims:
         if is_preliminary(claim, least):
-            _print(console, claim, sentence(claim, least, ledger))
+            _print(console, claim, briefly(claim, ledger) if shared else sentence(claim, least, ledger))
         else:
             print_claims(console, [claim])
 
@@ -35,19 +39,37 @@ def is_preliminary(claim: Mapping[str, Any], least: int) -> bool:
 
 def sentence(claim: Mapping[str, Any], least: int, ledger: Ledger) -> str:
     """this seed: inside the predicted range; over 10 seeds: the claim holds (ledger: agrees)"""
+    return f"{_seeds(claim, least)}: {_place(claim['measures'])} the predicted range; {_over(claim, ledger)}"
+
+
+def about_all(claims: Sequence[Mapping[str, Any]], least: int) -> str:
+    """What is to be said once of all claims of a smoke run, or of one whose fields were set; of others nothing."""
+    odd = all(claim["settings"] or claim["scale"] == "smoke" for claim in claims)
+    said = {"; ".join([_seeds(claim, least), *[FIELDS_SET] * bool(claim["settings"])]) for claim in claims}
+    return said.pop() if odd and len(said) == 1 else ""
+
+
+def briefly(claim: Mapping[str, Any], ledger: Ledger) -> str:
+    """The sentence without what was said above all claims."""
+    parts = [f"{_place(claim['measures'])} the predicted range", *[_over(claim, ledger)] * (not claim["settings"])]
+    return "; ".join(parts)
+
+
+def _seeds(claim: Mapping[str, Any], least: int) -> str:
+    """this seed; these 3 seeds, of the 5 that a verdict needs"""
     n = len(claim["seeds"])
     seeds = "this seed" if n == 1 else f"these {n} seeds"
     if claim["scale"] == "smoke":
         seeds += " at smoke scale, which is too small to decide"
     elif n > 1:
         seeds += f", of the {least} that a verdict needs"
-    return f"{seeds}: {_place(claim['measures'])} the predicted range; {_over(claim, ledger)}"
+    return seeds
 
 
 def _over(claim: Mapping[str, Any], ledger: Ledger) -> str:
     """What all seeds say."""
     if claim["settings"]:
-        return "fields were set, so that no verdict of the ledger applies"
+        return FIELDS_SET
     known = ledger.get(claim["id"], {})
     if known.get("verdict") not in OVER:
         return "the ledger has no verdict yet"
@@ -74,7 +96,9 @@ def _print(console: Console, claim: Mapping[str, Any], words: str) -> None:
     _hang(console, head, 2)
     _hang(console, Text(f"  {printable(claim['statement'])}", "dim"), 2)
     for part in claim["measures"]:
-        numbers = f"{found(part)}  predicted: {span(part['predicted'])}  {place_of(part) or 'not measured'}"
+        numbers = (
+            f"{found(part)}{factor(part)}  predicted: {span(part['predicted'])}  {place_of(part) or 'not measured'}"
+        )
         name = part["name"] if part["measured"] is None else named(part)  # a note is about a number
         _hang(console, Text(f"  · {printable(name)}"), 4)
         console.print(Text(f"      {numbers}"))

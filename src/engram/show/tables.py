@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import Sequence
+from math import exp
+from os import environ
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +16,7 @@ from engram.show.claims import STATES, remarks, told
 from engram.text import printable
 
 SHARE = re.compile(r"(.*: )?(share|(in-context )?accuracy|recall of) (?!.*\b(minus|over that|times)\b).*")  # a name
+UNBROKEN = 100_000  # places of a line
 VERDICT_STYLE = {"agrees": "green", "disagrees": "red", "inconclusive": "yellow", "missing": "dim"}
 
 
@@ -36,7 +39,8 @@ def print_claims(console: Console, claims: Sequence[dict[str, Any]]) -> None:
         for part in claim["measures"]:
             predicted, measured, interval, n = in_words(part)
             counted = "" if part["counts"] == "seeds" else f"  n = {n}"
-            numbers = f"{measured}  {'' if known(part) else '95 %: '}{interval}{counted}  predicted: {predicted}"
+            between = f"{'' if known(part) else '95 %: '}{interval}{counted}"
+            numbers = f"{measured}{factor(part)}  {between}  predicted: {predicted}"
             verdict = (part["verdict"], VERDICT_STYLE[part["verdict"]])
             console.print(Text.assemble(f"  · {printable(named(part))}\n      {numbers}  ", verdict))
 
@@ -104,13 +108,16 @@ def print_surety(console: Console, claims: Sequence[dict[str, Any]]) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[dict[str, Any]]) -> None:
-    """A plain table whose columns are the keys of the rows."""
+    """A plain table whose columns are the keys of the rows; a file has room for all, and names are never broken."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for title in rows[0] if rows else ():
-        table.add_column(Text(printable(title)), overflow="fold")
+    for i, title in enumerate(rows[0] if rows else ()):
+        table.add_column(Text(printable(title)), overflow="fold", no_wrap=not i)
     for row in rows:
         table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row.values()))
-    console.print(table)
+    if console.is_terminal or "COLUMNS" in environ:
+        console.print(table)
+    else:
+        console.print(table, width=UNBROKEN, crop=False)
 
 
 def number(value: float | None) -> str:
@@ -137,6 +144,14 @@ def found(measure: dict[str, Any]) -> str:
     """The measured value; behind ≥ or ≤ where seeds enter with a bound."""
     bound = measure["bound"] if measure["measured"] is not None else None
     return " ".join(filter(None, (bound, number(measure["measured"]))))
+
+
+def factor(measure: dict[str, Any]) -> str:
+    """Behind the natural logarithm of a ratio, the ratio itself: " ×4.0"."""
+    if measure["measured"] is None or not measure["name"].startswith("log of"):
+        return ""
+    ratio = exp(min(measure["measured"], 700.0))
+    return f" ×{ratio:.1f}" if 1 <= ratio < 100 else f" ×{ratio:.2g}"
 
 
 def in_words(measure: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.costs.trainings import of_training
-from engram.engines.ahead import in_words
+from engram.engines.ahead import in_words, share_left
 from engram.engines.choosing import Where
 from engram.records import Record
 from engram.specs import Spec, Train
@@ -49,7 +49,7 @@ def _in_units(value: float, units: Sequence[tuple[str, float]]) -> str:
     return f"{value / size:.{int(value < 10 * size)}f} {name}"
 
 
-def needs(groups: Sequence[Sequence[Spec]], path: str, budget: float = BUDGET) -> Needs | None:
+def needs(groups: Sequence[Sequence[Spec]], path: str, home: Path, budget: float = BUDGET) -> Needs | None:
     """For groups that differ in their seed only; None where there is something else than trainings."""
     groups = [group for group in groups if group]
     first = [group[0] for group in groups if isinstance(group[0], Train)]
@@ -63,8 +63,8 @@ def needs(groups: Sequence[Sequence[Spec]], path: str, budget: float = BUDGET) -
         known.append((cost.seconds, cost.bytes))
     mean = tuple(sum(column) / len(known) for column in zip(*known, strict=True))
     each = [*known, *[mean] * (len(groups) - len(known))]
-    runs = [one for one, group in zip(each, groups, strict=True) for _ in group]
-    return Needs([seconds for seconds, _ in runs], sum(size for _, size in runs))
+    runs = [(spec, *one) for one, group in zip(each, groups, strict=True) for spec in group]
+    return Needs([seconds * share_left(spec, home) for spec, seconds, _ in runs], sum(size for _, _, size in runs))
 
 
 @dataclass(frozen=True)

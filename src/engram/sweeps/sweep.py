@@ -60,7 +60,7 @@ class Planned:
     def needs(self, path: str = "auto") -> Needs | None:
         """About what is left takes, by the time of a few steps; None where this is not known."""
         ids = set(map(run_id, self.left))
-        return needs([[spec for spec in cell.specs if run_id(spec) in ids] for cell in self.cells], path)
+        return needs([[spec for spec in cell.specs if run_id(spec) in ids] for cell in self.cells], path, home())
 
     def to_json(self) -> dict[str, Any]:
         cells = [{"label": label_in_words(c.label), "settings": c.at, "runs": _ids(c)} for c in self.cells]

@@ -1,11 +1,13 @@
 """A sweep from its plan to one table and one figure. Finished runs are reused: the same command goes on."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from engram.api import Watch, attempt_specs, labelled_specs, save_figures, seed_list, unwatched
 from engram.claims.experiment import Labelled, Scale, known_scale
@@ -14,7 +16,7 @@ from engram.engines import Failed, Outcome
 from engram.engines.choosing import HERE, Where
 from engram.engines.manner import Manner
 from engram.engines.purposes import purposes_of
-from engram.errors import EngramError, explain_crash, in_python_words
+from engram.errors import EngramError, explain_crash, in_python_words, refuse_other
 from engram.experiments import find
 from engram.records import Record
 from engram.records.about import label_in_words
@@ -113,16 +115,22 @@ def plan_sweep(
     """The runs of an experiment, a user's file or a Spec at every combination of values, or of pairs (zipped)."""
     if not axes:
         raise EngramError("sweep: name at least one field with its values, as in --set task.K=1,3,5")
-    size, seeds, axes = known_scale(scale), seed_list(seeds), {name: _plain(values) for name, values in axes.items()}
+    size, seeds = known_scale(scale), seed_list(seeds)
+    axes = {name: _plain(name, values) for name, values in axes.items()}
+    if not seeds:
+        raise EngramError("--seeds: at least one seed is needed; got none")
     at = points(axes, zipped)
     cells = [Cell(label, point, tuple(specs)) for point in at for label, specs in _at(what, point, size, seeds).items()]
     name = find(what).name if isinstance(what, str) else what.title
     return Planned(name, size, axes, seeds, merged(cells), zipped)
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
-    """Objects such as SGD(lr=0.1) as a record stores them; everything else as it is."""
-    return [encode(value) if isinstance(value, Value) else value for value in values]
+def _plain(name: str, values: Any) -> list[Any]:
+    """Objects such as SGD(lr=0.1) as a record stores them, numbers of an array as plain ones; all else as it is."""
+    if isinstance(values, str | bytes | Mapping | Value) or not isinstance(values, Iterable):
+        raise EngramError(f"{name}: give a list of values, as in [16, 32]; got {values!r:.60}")
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return [encode(value) if isinstance(value, Value) else value for value in listed]
 
 
 def _at(what: str | Spec, point: Point, scale: Scale, seeds: list[int]) -> Labelled:
@@ -154,6 +162,12 @@ def sweep(
     watch       what to show while it runs, as in engram.run
     engine      where it is computed: local, ray or slurm, or an engine such as engram.Ray(address="node1:6379")
     """
+    refuse_other(str | Spec, what, "sweep: give an experiment's name or a Spec")
+    if not (isinstance(axes, Mapping) and axes):
+        example = '{"task.K": [1, 3, 5]}'
+        raise EngramError(f"sweep: name at least one field with its values, as in {example}; got {axes!r:.60}")
+    if isinstance(metrics, str):
+        raise EngramError(f'metrics: give a list of columns, as in ["{metrics}"]')
     return run_sweep(
         plan_sweep(what, axes, scale, seeds, zipped), metrics, Where(engine, device, path), watch or unwatched
     )

@@ -8,7 +8,6 @@ engram run ./own_claim.py --seeds 5
 from math import log
 
 from engram import SGD, Bigram, Measure, Plan, Simplified, Train
-from engram.claims.readings import birth
 
 SOURCE = "this file, after Fig. 8 of Birth of a Transformer"
 CLAIMS = {"mine.wider-is-sooner": "The output memory is born sooner at d = 128 than at d = 64."}
@@ -27,6 +26,6 @@ def specs(scale, seeds):
 
 def claims(runs):
     """One value a seed, the band it must lie in, and the interval over seeds: the ledger decides."""
-    narrow, wide = ([birth(record, "recall.W_O2") or record.train.steps for record in runs[d]] for d in (64, 128))
+    narrow, wide = ([record.births()["W_O2"] or record.train.steps for record in runs[d]] for d in (64, 128))
     ratios = [log(max(1, slow) / max(1, fast)) for slow, fast in zip(narrow, wide, strict=True)]
     yield "mine.wider-is-sooner", [Measure.over_seeds("log of steps to recall 0.5, d = 64 over d = 128", ratios, low=0)]

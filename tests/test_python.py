@@ -182,6 +182,13 @@ def test_a_sweep_is_a_table_and_a_picture(tiny: Callable[..., Train], home: Path
     assert '<img alt="figure: sweep of' in swept._repr_html_()
 
 
+def test_births_are_the_first_steps_above_a_level(record: Record) -> None:
+    births = record.births(level=-1.0)
+    assert births == {name.removeprefix("recall."): 0 for name in record.columns if name.startswith("recall.")}
+    assert record.births(2.0) == dict.fromkeys(births)
+    assert record.births()["W_O2"] == record.birth("recall.W_O2")
+
+
 def test_everything_public_is_listed_and_described() -> None:
     page = LISTED.read_text()
     assert set(engram.__all__) <= set(dir(engram))

@@ -174,7 +174,7 @@ def test_errors_speak_of_parameters_not_of_options() -> None:
 
 
 def test_a_sweep_is_a_table_and_a_picture(tiny: Callable[..., Train], home: Path) -> None:
-    swept = engram.sweep(tiny(steps=2), {"task.K": [1, 2]}, seeds=2)
+    swept = engram.sweep(tiny(steps=2), {"task.K": [1, 2]}, seeds=3)
     assert [line["task.K"] for line in swept.table] == [1, 2]
     assert {"loss", "loss, low", "loss, high", "seeds"} <= set(swept.table[0])
     assert list(swept.frame()["task.K"]) == [1, 2]

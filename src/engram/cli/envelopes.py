@@ -211,6 +211,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         "metrics": (list[str], []),
         "rows": (Table, []),
         "figures": (list[str], []),
+        "csv": (str | None, None),
         "seeds": (list[int], []),
         "runs": (int | None, None),
         "left": (int | None, None),

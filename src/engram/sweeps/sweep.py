@@ -20,7 +20,7 @@ from engram.errors import EngramError, explain_crash, in_python_words, refuse_ot
 from engram.experiments import find
 from engram.records import Record
 from engram.records.about import label_in_words
-from engram.records.files import home
+from engram.records.files import home, replace, writing_to
 from engram.records.frames import frame_of
 from engram.specs import Spec
 from engram.specs.encode import encode
@@ -28,7 +28,7 @@ from engram.specs.settings import short_hash, with_settings
 from engram.specs.spec import run_id
 from engram.sweeps.cells import Axes, Cell, Point, merged, points
 from engram.sweeps.cost import Needs, left, needs
-from engram.sweeps.lines import aligned, cells, columns_of, lines_of
+from engram.sweeps.lines import aligned, as_csv, cells, columns_of, lines_of, tidy
 from engram.values import Value
 
 SHOWN = 20  # settings, where a sweep is asked what it is
@@ -75,6 +75,7 @@ class Swept:
     """What a sweep has found: a row for each setting, with the mean over seeds and its 95 % interval.
 
     rows     all numbers, those of each seed too; `table` and `frame()` have a line for each setting
+    csv      the file beside the figure with what each seed has measured, a line for each setting, seed and metric
     """
 
     planned: Planned
@@ -83,10 +84,16 @@ class Swept:
     rows: list[dict[str, Any]]
     metrics: list[str]
     figures: list[Path]
+    csv: Path
 
     def to_json(self) -> dict[str, Any]:
         about = {"sweep": self.planned.name, "scale": self.planned.scale, "seconds": round(self.seconds, 1)}
-        return about | {"metrics": self.metrics, "rows": self.rows, "figures": [str(path) for path in self.figures]}
+        return about | {
+            "metrics": self.metrics,
+            "rows": self.rows,
+            "figures": [str(path) for path in self.figures],
+            "csv": str(self.csv),
+        }
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -96,6 +103,13 @@ class Swept:
     def frame(self) -> Any:
         """The table as a pandas DataFrame where pandas is installed, else as a dict of arrays."""
         return frame_of(columns_of(self.table))
+
+    def to_csv(self, path: str | Path) -> Path:
+        """What each seed has measured as a file: a line for each setting, seed and metric."""
+        path = Path(path)
+        with writing_to(path.parent):
+            replace(path, as_csv(tidy(self.rows)).encode())
+        return path
 
     def __repr__(self) -> str:
         head = f"<sweep of {self.planned.name}: {len(self.rows)} settings, {len(self.records)} runs>"
@@ -190,8 +204,10 @@ def run_sweep(planned: Planned, metrics: Sequence[str] = (), where: Where = HERE
     about = f"{planned.name}, {planned.scale} scale, {len(planned.seeds)} seed{'s' * (len(planned.seeds) > 1)}"
     figure = sweep_figure(rows, planned.fields, chosen, about, zipped=planned.zipped)
     named = f"sweep-{planned.name}-{planned.scale}-{short_hash([planned.axes, planned.seeds, chosen, planned.zipped])}"
-    figures = save_figures({named: figure})
-    return Swept(planned, time.monotonic() - began, finished, rows, chosen, figures)
+    figures, table = save_figures({named: figure}), home() / "figures" / f"{named}-table.csv"
+    swept = Swept(planned, time.monotonic() - began, finished, rows, chosen, figures, table)
+    swept.to_csv(table)
+    return swept
 
 
 def _failures(outcome: Outcome) -> dict[str, str]:
@@ -205,6 +221,7 @@ def _row(cell: Cell, finished: Sequence[Record], failures: dict[str, str], metri
     ids = _ids(cell)
     records = [record for record in finished if record.id in ids]
     about = {"label": label_in_words(cell.label), "settings": cell.at, "n": len(records), "runs": ids}
+    about |= {"seeds": [record.spec.seed for record in records]}
     failed = {id: why for id, why in failures.items() if id in ids}
     return about | {"metrics": {name: over_seeds(records, name) for name in metrics}, "failed": failed}
 

@@ -235,6 +235,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "fact edit": {
         "matrix": str,
         "changed": Table,
+        "others": (Table, []),
         "was": (str, ""),
         "learned": (Number, None),
         "moved": (Number, None),

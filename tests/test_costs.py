@@ -60,13 +60,24 @@ TIMES = {"20 seconds": 20, "half a minute": 30, "a minute": 60, "two minutes": 1
 
 def test_times_in_the_readme_are_those_of_the_data() -> None:
     """Where a line names an experiment, within a factor of 1.5; `engram birth --text` is real.birth."""
-    named = {"make birth": "birth.joint", "engram birth --text": "real.birth", "run birth.joint": "birth.joint"}
+    named = {"make birth": "birth.joint", "engram birth --text": "real.birth"}
     for words, name in named.items():
         (line,) = (line for line in README.splitlines() if line.startswith(words) or f"engram {words}" in line)
         stated = next(seconds for time, seconds in TIMES.items() if time in line)
         found = known(name, "quick")
         assert found is not None
         assert abs(log(stated / (found.seconds / CORES + STARTING))) < log(1.5), line
+
+
+def test_the_question_of_the_readme_is_asked_for_long_enough() -> None:
+    """Its time is that of one run, on one core, of so many steps."""
+    (line,) = (line for line in README.splitlines() if line.startswith("engram run birth.joint"))
+    (spec,), found = find("birth.joint").specs("quick", [0]), known("birth.joint", "quick")
+    steps = int(re.findall(r"plan.steps=(\d+)", line)[0])
+    stated = next(seconds for time, seconds in TIMES.items() if time in line)
+    assert isinstance(spec, Train)
+    assert found is not None
+    assert abs(log(stated / (found.seconds * steps / spec.steps + STARTING))) < log(1.5)
 
 
 STARTING = 8.0  # seconds of a command besides its runs: Python, figures, a report

@@ -1,6 +1,7 @@
 """Facts of one's own: learned from a CSV file, answered by name, seen being learned, rewritten."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,6 +99,18 @@ def test_the_command_line_sees_and_edits(at_home: Record, said: Callable[..., tu
     assert said("fact", "edit", at_home.id, "Japan", "capital", "Tokyo")[2].startswith(
         "engram: (Japan, capital) is already Tokyo"
     )
+
+
+def test_the_facts_that_an_edit_changed_are_named(at_home: Record, said: Callable[..., tuple[int, str, str]]) -> None:
+    """All of them with --json, five of them to a person."""
+    words = ("fact", "edit", at_home.id, "France", "capital", "Rome")
+    answer, told = json.loads(said(*words, "--json")[1]), said(*words)[1]
+    others = answer["others"]
+    assert len(others) == sum(row["changed"] for row in answer["changed"])
+    assert all(re.fullmatch(r"\(.+, (capital|currency)\)", one["fact"]) for one in others)
+    assert all(one["was"] != one["now"] for one in others)
+    lines = [f"  {one['fact']}: {one['was']} → {one['now']}" for one in others]
+    assert [line for line in told.splitlines() if line in lines] == lines[:5]
 
 
 def test_an_unknown_answer_says_what_to_do(at_home: Record) -> None:

@@ -1,5 +1,6 @@
 """Every file of examples/ runs, and what it shows is there: a task, a model with its memory, a probe, a claim."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from engram.errors import EngramError
 from engram.lab.pictures import catalogue
 from engram.learning import Plan
 from engram.models import Simplified
-from engram.probes.probe import known_probes
+from engram.probes.probe import Look, known_probes
 from engram.show.gallery import gallery
 from engram.show.report import report
 
@@ -67,6 +68,21 @@ def test_a_wrong_probe_is_told(kind: str, home: Path, tmp_path: Path) -> None:
     text, says = WRONG[kind]
     with pytest.raises(Exception, match=says):
         api.run(str(own(text, tmp_path / "wrong.py")), scale="smoke")
+
+
+def test_a_probe_that_asks_for_what_a_look_lacks_is_told_and_its_run_leaves_nothing(home: Path, tmp_path: Path) -> None:
+    file = own("\n\nCertainty.measure = lambda self, look: look.weights\n", tmp_path / "guessed.py")
+    with pytest.raises(Exception, match=r"a Look has no 'weights'; did you mean w\? it has: task, model, w, "):
+        api.run(str(file), scale="smoke")
+    assert [path for path in home.iterdir() if path.name != "figures"] == []
+
+
+def test_the_page_and_the_docstring_list_all_that_a_look_has() -> None:
+    has = {name for name in (*Look.__dataclass_fields__, *vars(Look)) if not name.startswith("_")}
+    row = next(line for line in (EXAMPLES.parent / "docs" / "python.md").read_text().splitlines() if "Look`" in line)
+    for name in has:
+        assert re.search(rf"\b{name}\b", Look.__doc__ or ""), name
+        assert re.search(rf"`{name}[`(]", row), name
 
 
 def test_what_is_no_probe_is_told() -> None:

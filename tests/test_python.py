@@ -174,12 +174,19 @@ def test_errors_speak_of_parameters_not_of_options() -> None:
 
 
 def test_a_sweep_is_a_table_and_a_picture(tiny: Callable[..., Train], home: Path) -> None:
-    swept = engram.sweep(tiny(steps=2), {"task.K": [1, 2]}, seeds=2)
+    swept = engram.sweep(tiny(steps=2), {"task.K": [1, 2]}, seeds=3)
     assert [line["task.K"] for line in swept.table] == [1, 2]
     assert {"loss", "loss, low", "loss, high", "seeds"} <= set(swept.table[0])
     assert list(swept.frame()["task.K"]) == [1, 2]
     assert len(repr(swept).splitlines()) == 4
     assert '<img alt="figure: sweep of' in swept._repr_html_()
+
+
+def test_births_are_the_first_steps_above_a_level(record: Record) -> None:
+    births = record.births(level=-1.0)
+    assert births == {name.removeprefix("recall."): 0 for name in record.columns if name.startswith("recall.")}
+    assert record.births(2.0) == dict.fromkeys(births)
+    assert record.births()["W_O2"] == record.birth("recall.W_O2")
 
 
 def test_everything_public_is_listed_and_described() -> None:

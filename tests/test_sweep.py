@@ -1,5 +1,6 @@
 """Sweeps: each setting is a group of its own, whatever is combined, paired, shared or left out."""
 
+import csv
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -77,20 +78,20 @@ def ran(planned: Planned, home: Path) -> Planned:
 
 def test_each_setting_has_a_mean_by_itself_and_what_diverged_is_named(tiny: Callable[..., Train], home: Path) -> None:
     spec = tiny(steps=20)
-    planned = ran(plan_sweep(spec, {"plan.optimiser": [SGD(lr=0.01), SGD(lr=1e38)], "model.d": [8, 64]}, seeds=2), home)
+    planned = ran(plan_sweep(spec, {"plan.optimiser": [SGD(lr=0.01), SGD(lr=1e38)], "model.d": [8, 64]}, seeds=3), home)
     swept = run_sweep(planned, ["loss"])
     calm, wild = [row for row in swept.rows if row["n"]], [row for row in swept.rows if not row["n"]]
     assert [row["settings"]["model.d"] for row in calm] == [row["settings"]["model.d"] for row in wild] == [8, 64]
     for row in calm:
         records = [Record(home / id) for id in row["runs"]]
         assert {r.train.model.d for r in records} == {row["settings"]["model.d"]}  # type: ignore[attr-defined]
-        assert [r.spec.seed for r in records] == [0, 1]
+        assert [r.spec.seed for r in records] == row["seeds"] == [0, 1, 2]
         ends = [np.mean([x["loss"] for x in r.rows if x["step"] >= 18]) for r in records]
         assert row["metrics"]["loss"]["mean"] == pytest.approx(np.mean(ends))
     assert all("not finite" in why for row in wild for why in row["failed"].values())
     assert all(row["metrics"]["loss"]["mean"] is None for row in wild)
     head, names, *lines = repr(swept).splitlines()
-    assert head == f"<sweep of {spec.title}: 4 settings, 4 runs>"
+    assert head == f"<sweep of {spec.title}: 4 settings, 6 runs>"
     assert names.split() == ["plan.optimiser", "model.d", "loss", "loss,", "low", "loss,", "high", "seeds"]
     assert lines[0].startswith("SGD lr=0.01 ")
     assert lines[-1].split()[-4:] == ["–", "–", "–", "0"]
@@ -108,7 +109,36 @@ def test_the_figure_has_the_swept_fields_as_axes(tiny: Callable[..., Train], hom
     assert lines["plan.optimiser.lr = 0.2"]["y"] == pytest.approx(means, abs=1e-3)
     assert [line["x"] for line in lines.values()] == [[8, 64], [8, 64]]
     seeds = [line for line in panel["lines"] if line["label"] == "plan.optimiser.lr = 0.1, seeds"]
-    assert sorted(set(seeds[0]["x"])) == pytest.approx([8 * 8**-0.015, 64 * 8**-0.015], rel=1e-3)
+    assert sorted(set(seeds[0]["x"])) == [8, 64]  # aside in the picture only
+
+
+def test_an_interval_says_what_can_be_wherever_it_is_read(tiny: Callable[..., Train], home: Path) -> None:
+    """Of three seeds it is cut where a share or a loss cannot be; of two there is none."""
+    axes, metrics = {"model.d": [8]}, ["loss", "recall.W_O2"]
+    three = run_sweep(ran(plan_sweep(tiny(steps=4), axes, seeds=3), home), metrics)
+    two = run_sweep(plan_sweep(tiny(steps=4), axes, seeds=2), metrics)
+    (row,), (line,) = three.rows, three.table
+    for name in metrics:
+        found = row["metrics"][name]
+        assert (line[f"{name}, low"], line[f"{name}, high"]) == (found["low"], found["high"])
+        assert 0 <= found["low"] <= found["mean"] <= found["high"]
+    assert row["metrics"]["recall.W_O2"]["high"] <= 1
+    assert {end for found in two.rows[0]["metrics"].values() for end in (found["low"], found["high"])} == {None}
+    assert list(two.table[0]) == ["model.d", *metrics, "seeds"]
+
+
+def test_the_table_is_written_as_measured(tiny: Callable[..., Train], home: Path, tmp_path: Path) -> None:
+    axes = {"model.d": [8, 16], "plan.optimiser": [SGD(lr=0.1)]}
+    swept = run_sweep(ran(plan_sweep(tiny(steps=4), axes, seeds=2), home), ["loss", "accuracy.in_context"])
+    lines = list(csv.DictReader(swept.csv.read_text().splitlines()))
+    assert list(lines[0]) == ["model.d", "plan.optimiser", "seed", "metric", "value"]
+    assert [(x["model.d"], x["seed"]) for x in lines if x["metric"] == "loss"] == [
+        ("8", "0"), ("8", "1"), ("16", "0"), ("16", "1"),
+    ]  # fmt: skip
+    assert [float(x["value"]) for x in lines[:2]] == swept.rows[0]["metrics"]["loss"]["values"]
+    assert json.loads(lines[0]["plan.optimiser"])["lr"] == 0.1
+    assert swept.to_csv(tmp_path / "mine.csv").read_bytes() == swept.csv.read_bytes()
+    assert swept.to_json()["csv"] == str(swept.csv)
 
 
 def test_a_sweep_goes_on_where_it_was_stopped_and_runs_nothing_twice(tiny: Callable[..., Train], home: Path) -> None:

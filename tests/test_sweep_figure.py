@@ -55,7 +55,12 @@ def test_numbers_are_on_the_x_axis_whichever_field_comes_first() -> None:
 
 def _places(ax: Axes, seeds: bool) -> list[list[float]]:
     lines = [line for line in ax.lines if ", seeds" in str(line.get_label())] if seeds else _means(ax)
-    return [sorted({float(x) for x in line.get_xdata()}) for line in lines]  # type: ignore[union-attr]
+    return [sorted({_shown(ax, line, float(x)) for x in line.get_xdata()}) for line in lines]  # type: ignore[union-attr]
+
+
+def _shown(ax: Axes, line: Line2D, x: float) -> float:
+    """Where on the axis a point of a line lies in the picture."""
+    return float((line.get_transform() - ax.transData).transform((x, 0.5))[0])
 
 
 def _means(ax: Axes) -> list[Line2D]:
@@ -68,6 +73,7 @@ def test_lines_are_drawn_at_their_values_and_seeds_of_neighbours_hardly_aside(d:
     for ax in drawn(d=d, K=[1, 2, 4]).axes:
         assert _places(ax, seeds=False) == [d] * 3
         aside = _places(ax, seeds=True)
+        assert all(sorted({*line.get_xdata()}) == d for line in ax.lines)  # type: ignore[misc]  # the numbers beside it
         assert len({x for places in aside for x in places}) == 9
         assert all(abs(x - at) <= 0.031 * at for places in aside for x, at in zip(places, d, strict=True))
 

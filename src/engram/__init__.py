@@ -80,7 +80,10 @@ def __getattr__(name: str) -> Any:
     for module, names in _HOME.items():
         if name in names:
             return getattr(import_module(module), name)
-    raise AttributeError(f"module 'engram' has no attribute {name!r}")
+    from engram.errors import did_you_mean
+
+    hint = did_you_mean(name, __all__)
+    raise AttributeError(f"module 'engram' has no attribute {name!r}{hint and f'; {hint[:-1]}'}")
 
 
 def __dir__() -> list[str]:

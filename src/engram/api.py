@@ -17,7 +17,7 @@ from engram.engines.choosing import HERE, Where
 from engram.engines.local import cores
 from engram.engines.manner import Manner
 from engram.engines.purposes import NO_PURPOSES, Purposes, purposes_of, telling
-from engram.errors import EngramError, in_python_words
+from engram.errors import EngramError, in_python_words, refuse_other
 from engram.experiments import find as find_experiment
 from engram.pages import Page, write_page
 from engram.records import Record
@@ -45,9 +45,10 @@ def unwatched(specs: Sequence[Spec], purposes: Purposes) -> Iterator[OnRow]:
     yield lambda spec, row: None
 
 
-def load(name: str) -> Record:
+def load(name: str | Path) -> Record:
     """The record of a run by its id, a unique part of it, `last`, or its folder; or a committed record by its id."""
-    return Record(named(name, home()))
+    refuse_other(str | Path, name, "load: give a run's id, a part of it, or 'last'")
+    return Record(named(str(name), home()))
 
 
 def load_own(name: str) -> Record:
@@ -87,6 +88,8 @@ def run(
     snapshots   steps between stored weights, besides steps 0, 1, 2, 4, 8, …; no number depends on it
     engine      where it is computed: local, ray or slurm, or an engine such as engram.Ray(address="node1:6379")
     """
+    if snapshots is not None and (not isinstance(snapshots, int) or snapshots < 1):
+        raise EngramError(f"snapshots: must be a whole number of at least 1; got {snapshots!r:.60}")
     where, watch = Where(engine, device, path), watch or unwatched
     if isinstance(what, str):
         return run_experiment(what, scale, seeds, settings, where, watch, snapshots)
@@ -126,6 +129,8 @@ def run_experiment(
 
 def seed_list(seeds: int | Iterable[int]) -> list[int]:
     """How many, from 0 on, or which."""
+    if isinstance(seeds, str) or not isinstance(seeds, int | Iterable):
+        raise EngramError(f"seeds: say how many, or which, as in 3 or [0, 4]; got {seeds!r:.60}")
     return list(range(seeds) if isinstance(seeds, int) else seeds)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from contextlib import ContextDecorator
 from difflib import get_close_matches
 from traceback import walk_tb
+from types import UnionType
 from typing import Any
 
 
@@ -50,8 +51,16 @@ def _as_parameters(message: str) -> str:
     return re.sub(r"(?<!\S)--([a-z][a-z-]*)", parameter, message)
 
 
-def did_you_mean(given: str, allowed: Iterable[str]) -> str:
+def refuse_other(kinds: type | UnionType, given: object, needed: str) -> None:
+    """In Python anything can be given, where a command has words only; True and False are no numbers."""
+    if not isinstance(given, kinds) or (kinds is int and isinstance(given, bool)):
+        raise EngramError(f"{needed}; got {given!r:.60}")
+
+
+def did_you_mean(given: object, allowed: Iterable[str]) -> str:
     """'did you mean X? ' for the nearest allowed name, ignoring case; nothing if none is near."""
+    if not isinstance(given, str):
+        return ""
     by_lower = {name.lower(): name for name in allowed}
     near = get_close_matches(given.lower(), by_lower, n=1, cutoff=0.6)
     return f"did you mean {by_lower[near[0]]}? " if near else ""

@@ -10,9 +10,9 @@ import torch
 
 from engram.adapters import Pretrained, read_model
 from engram.adapters.known import KNOWN
-from engram.api import load
-from engram.errors import EngramError, did_you_mean
-from engram.models import Head, Network, network_of
+from engram.api import load, seed_list
+from engram.errors import EngramError, did_you_mean, refuse_other
+from engram.models import Head, Model, Network, network_of
 from engram.models.network import Provenance
 from engram.pages import write_page
 from engram.probes import survey
@@ -96,7 +96,7 @@ def probe(
     prompt: str | None = None,
     start: str | None = None,
     consent: bool = False,
-    report: Path | None = None,
+    report: str | Path | None = None,
     say: Say = silent,
 ) -> Probed:
     """Probe the heads of a transformer; without `parts` all of heads, composition, copying, ablation, lens.
@@ -110,9 +110,10 @@ def probe(
     """
     began = time.monotonic()
     wanted = _known(parts)
+    _refuse_odd(model, prompt, start)
     subject = subject_of(model, consent)
     subject = subject if start is None else begun_with(subject, start)
-    asked = Asked(subject.network, subject.start, tuple(range(seeds) if isinstance(seeds, int) else seeds))
+    asked = Asked(subject.network, subject.start, tuple(seed_list(seeds)))
     shown = shown_tokens(subject, asked, prompt)
     say(f"{subject.network.provenance}: read in {time.monotonic() - began:.1f} s; {_in_front(subject)}")
     found, notes = _probed(asked, wanted, shown, say)
@@ -121,7 +122,7 @@ def probe(
     if report:
         from engram.show.probe_page import page
 
-        write_page(report, page(done), "probe", "-o report.html")
+        write_page(Path(report), page(done), "probe", "-o report.html")
     return done
 
 
@@ -131,6 +132,14 @@ def _known(parts: Sequence[str]) -> tuple[str, ...]:
             hint = did_you_mean(part, PARTS)
             raise EngramError(f"probe: no part {part!r:.60}; {hint}allowed: {', '.join(PARTS)}")
     return tuple(parts) or PARTS
+
+
+def _refuse_odd(model: object, prompt: object, start: object) -> None:
+    if isinstance(model, Model):
+        raise EngramError("probe: a Model is probed as a Network; give engram.network_of(model)")
+    refuse_other(str | Path | Network | Record, model, "probe: give a folder, a name, a run or a Network")
+    for name, given in (("prompt", prompt), ("start", start)):
+        refuse_other(str | None, given, f"{name}: must be a text")
 
 
 def _in_front(subject: Subject) -> str:

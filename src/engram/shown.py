@@ -9,7 +9,7 @@ from typing import Any
 from engram.claims.experiment import SCALES, Experiment, Runs, Scale, known_scale
 from engram.claims.findings import stamp
 from engram.claims.ledger import Entry, Index, best_runs, entries_of, first_runs
-from engram.errors import EngramError, did_you_mean, in_python_words
+from engram.errors import EngramError, did_you_mean, in_python_words, refuse_other
 from engram.experiments import find, is_file, names
 from engram.records import Record
 from engram.records.files import COMMITTED, home
@@ -87,6 +87,8 @@ def figure(
     font      sans, or serif, which goes with Times
     scale     smoke, quick or paper; None: the scale that decides the ledger
     """
+    refuse_other(str, name, "figure: give the name of an experiment, of a claim, or of a file")
+    refuse_other(str | Path | None, output, "output: must be a path")
     experiment, best = _best(name, scale)
     if best is None:
         raise EngramError(f"figure: no record of {name} is here or committed; {experiment.command} makes some")

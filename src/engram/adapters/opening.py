@@ -14,7 +14,7 @@ from engram.adapters.hub import fetched, hub_name, on_this_computer
 from engram.adapters.known import KNOWN, content_of, to_download
 from engram.adapters.source import Source
 from engram.adapters.tokenizer import Tokenizer, tokenizer_of_folder, tokenizer_of_gguf
-from engram.errors import EngramError
+from engram.errors import EngramError, refuse_other
 from engram.plain import read_plain
 
 
@@ -28,6 +28,7 @@ class Opened:
 
 def opened(where: str | Path, dtype: torch.dtype = torch.float32, consent: bool = False) -> Opened:
     """The files of a model; `consent`: what is not on this computer may be downloaded."""
+    refuse_other(str | Path, where, "read_model: give a folder, a file or a name such as smollm2")
     if str(where) in KNOWN:
         known = KNOWN[str(where)]
         return _gguf(known.name, content_of(known, consent), dtype)

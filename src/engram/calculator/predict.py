@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from math import inf, isfinite
 
+import numpy as np
+
 from engram.calculator.answers import Answer, error_of, held_by, size_needed
 from engram.calculator.kinds import FACTS, KINDS, MLP, Kind
 from engram.calculator.shapes import UNITS, transformer
@@ -86,6 +88,8 @@ def _wanted(
 
 
 def _refuse_outside(name: str, value: float, least: float, most: float = MOST) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise EngramError(f"{name}: must be a number; got {value!r:.60}")
     if not (isfinite(value) and least <= value <= most):
         raise EngramError(f"{name}: must lie between {least:g} and {most:g}; got {value:g}")
     return value

@@ -7,11 +7,13 @@ from typing import Any
 
 from engram.claims.intervals import Student
 from engram.errors import EngramError, did_you_mean
+from engram.probes.columns import bounds
 from engram.records import Record
 from engram.records.faces import HEADLINES
 from engram.specs.encode import TAGS
 
 MOST_METRICS = 2  # unless others are named
+LEAST_SEEDS = 3  # of an interval: that of two seeds is thirteen times as wide as they lie apart
 
 
 def choose_metrics(records: Sequence[Record], wanted: Sequence[str] = ()) -> list[str]:
@@ -26,13 +28,20 @@ def choose_metrics(records: Sequence[Record], wanted: Sequence[str] = ()) -> lis
 
 
 def over_seeds(records: Sequence[Record], name: str) -> dict[str, Any]:
-    """What each seed ended at, the mean, and its 95 % interval, where there is one."""
+    """What each seed ended at, the mean, and the part of its 95 % interval that can be; of two seeds there is none."""
     values = [ended_at(record, name) for record in records]
     if not values:
         return {"values": [], "mean": None, "low": None, "high": None}
     estimate = Student(tuple(values))
-    low, high = (edge if isfinite(edge) else None for edge in estimate.interval)
+    low, high = _possible(estimate.interval, name) if len(values) >= LEAST_SEEDS else (None, None)
     return {"values": values, "mean": estimate.measured, "low": low, "high": high}
+
+
+def _possible(interval: tuple[float, float], name: str) -> tuple[float | None, float | None]:
+    """No share lies outside 0 and 1, and no loss below 0, whatever Student's interval does."""
+    least, most = bounds(name)
+    low, high = (min(most, max(least, edge)) if isfinite(edge) else None for edge in interval)
+    return low, high
 
 
 def ended_at(record: Record, name: str) -> float:

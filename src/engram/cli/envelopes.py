@@ -212,6 +212,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         "metrics": (list[str], []),
         "rows": (Table, []),
         "figures": (list[str], []),
+        "csv": (str | None, None),
         "seeds": (list[int], []),
         "runs": (int | None, None),
         "left": (int | None, None),
@@ -235,6 +236,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "fact edit": {
         "matrix": str,
         "changed": Table,
+        "others": (Table, []),
         "was": (str, ""),
         "learned": (Number, None),
         "moved": (Number, None),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 from warnings import catch_warnings, simplefilter
@@ -10,6 +11,7 @@ from cyclopts import App, Parameter
 
 from engram.cli.output import WholeNumber, answer, near, print_table, say, tell, tell_figures, watched
 
+NAMED = 5  # facts whose answer an edit changed
 ROWS = 10  # of `fact see`, besides those at which the stage changes
 
 
@@ -222,15 +224,22 @@ def _edit_run(run: str, subject: str, relation: str, answer: str, keep: bool, js
     from engram.cli import output as voice
 
     asked, found = edit_fact(run, subject, relation, answer)
+    answers = asked.names["answer"]
     kept = keep_edit(asked, found) if keep else None
     rows = [{"other facts with": kind, "changed": n, "of": of} for kind, (n, of) in found.changed.items()]
+    others = [
+        {"fact": replace(asked, s=one.s, r=one.r).question, "was": answers[one.was], "now": answers[one.now]}
+        for one in found.others
+    ]
     if json:
         about = {"matrix": found.matrix, "was": found.was, "learned": found.learned, "moved": found.moved}
-        voice.answer(about | {"changed": rows} | ({"run": kept.id} if kept else {}))
+        voice.answer(about | {"changed": rows, "others": others} | ({"run": kept.id} if kept else {}))
         return
     tell(f"{asked.question}: {found.was} → {answer}, by a rank-one change of {found.matrix}")
     tell(f"new answer in {found.learned:.0%} of fresh prompts; others moved by {found.moved:.4f} (total variation)")
     print_table("changed", rows, json)
+    tell(*(f"  {one['fact']}: {one['was']} → {one['now']}" for one in others[:NAMED]))
+    tell(*([f"  … and {len(others) - NAMED} more; --json names all"] if len(others) > NAMED else []))
     if kept is None:
         tell("", f"run {asked.record.id} is as before; with --keep the edited model is kept as a run of its own")
         return

@@ -1,14 +1,13 @@
 """engram sweep: an experiment with some fields at several values."""
 
 from collections.abc import Sequence
-from math import inf
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from engram.cli.ahead import agreed_to, hint_at_commas, spelt_out, warn_of_short_texts
 from engram.cli.budget import Budget, keep_within, seconds_in
-from engram.cli.output import answer, console, say, tell, tell_figures, watched
+from engram.cli.output import answer, console, near, say, tell, tell_figures, watched
 from engram.cli.where import HERE, Computing
 
 Several = Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=1)]
@@ -57,6 +56,7 @@ def sweep(
     """
     from engram.api import unwatched
     from engram.claims.seeds import read_seeds
+    from engram.claims.summaries import LEAST_SEEDS
     from engram.engines.ahead import is_long
     from engram.sweeps.cells import read_axes
     from engram.sweeps.cost import costs_of
@@ -84,11 +84,12 @@ def sweep(
         answer(swept.to_json())
         return
     _print(swept.rows, swept.metrics)
-    few = "; of two seeds the interval is very wide" if len(planned.seeds) == 2 else ""
-    how = f"over seeds with their 95 % interval (of a share: cut at 0 and 1){few}"
-    tell("", f"Means over the last tenth of the steps, and {how}.")
+    n = len(planned.seeds)
+    how = f"n = {n}: no interval" if n < LEAST_SEEDS else "over seeds with the part of their 95 % interval that can be"
+    tell("", f"Means over the last tenth of the steps, {how}.")
     tell("")
     tell_figures(swept.figures)
+    tell(f"table   {near(swept.csv)} (a line for each setting, seed and metric)")
 
 
 def _plan(planned: Any, costs: Any) -> list[str]:
@@ -115,13 +116,10 @@ def _constant(rows: list[dict[str, Any]], names: Sequence[str]) -> tuple[dict[st
 
 
 def _print(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> None:
-    from engram.probes.columns import is_share
     from engram.show.tables import number, print_rows
 
-    def told(name: str, found: dict[str, Any]) -> str:
-        least, most = (0.0, 1.0) if is_share(name) else (-inf, inf)  # as in the figure: no share is negative
-        known = found["low"] is not None
-        interval = f" ({number(max(least, found['low']))} … {number(min(most, found['high']))})" if known else ""
+    def told(found: dict[str, Any]) -> str:
+        interval = "" if found["low"] is None else f" ({number(found['low'])} … {number(found['high'])})"
         return "–" if found["mean"] is None else f"{number(found['mean'])}{interval}"
 
     fields = list(dict.fromkeys(name for row in rows for name in row["settings"]))
@@ -129,7 +127,7 @@ def _print(rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> None:
     table = [
         ({"label": row["label"]} if labels else {})
         | {name: str(row["settings"].get(name, "–")) for name in fields}
-        | {name: told(name, row["metrics"][name]) for name in metrics}
+        | {name: told(row["metrics"][name]) for name in metrics}
         | {"seeds": row["n"]}
         for row in rows
     ]

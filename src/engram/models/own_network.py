@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from engram.errors import refuse_other
 from engram.models.cuts import general
 from engram.models.layered import Layered
 from engram.models.network import Affine, Provenance, Reader, Sizes
@@ -18,6 +19,7 @@ LONGEST = 65536  # tokens of a model whose positions have no end
 
 def network_of(model: Model, provenance: Provenance | None = None) -> "OwnNetwork":
     """A model with its weights, such as `record.model()`, as a Network."""
+    refuse_other(Model, model, "network_of: give a Model, such as record.model()")
     architecture, w = general(model.architecture, model.weights)
     H = max(layer.heads for layer in architecture.layers)
     d, T = architecture.d, _longest(model, w)

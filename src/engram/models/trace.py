@@ -44,6 +44,8 @@ class Trace(Displayed):
 
     def top(self, k: int = 5, position: int = -1, sequence: int = 0) -> list[tuple[str, float]]:
         """The k likeliest tokens after a position (the last one), each as it is written, with its probability."""
+        if not isinstance(k, int) or k < 1:
+            raise EngramError(f"k: must be a whole number of at least 1; got {k!r:.60}")
         found = self.logits[sequence, position].softmax(dim=-1).topk(min(k, self.logits.shape[-1]))
         return [(self.mark(z), p) for z, p in zip(found.indices.tolist(), found.values.tolist(), strict=True)]
 

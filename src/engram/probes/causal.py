@@ -12,12 +12,14 @@ the part always does and takes away what it says about this input.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from engram.errors import EngramError
+from engram.errors import EngramError, did_you_mean
 from engram.models import Head, Model, Network, network_of
 from engram.models.network import PARTS, Part, Watch
 from engram.models.trace import Tokens
@@ -59,11 +61,15 @@ def keep(network: Network, tokens: Tokens, places: Iterable[Place], watch: Watch
 
 
 def _known(network: Network, places: Iterable[Place]) -> set[Place]:
-    wanted, L = set(places), network.sizes.L
-    for part, layer in wanted:
-        if part not in PARTS or not 1 <= layer <= L + (part == "resid"):
-            raise EngramError(f"places: no part {part!r} in layer {layer}; allowed: {', '.join(PARTS)} of 1 … {L}")
-    return wanted
+    given, L = list(places), network.sizes.L
+    if isinstance(places, str) or not all(isinstance(place, tuple) and len(place) == 2 for place in given):
+        raise EngramError(f'places: name parts with their layers, as in [("head", 1)]; got {places!r:.60}')
+    for part, layer in given:
+        if part not in PARTS or not (isinstance(layer, int) and 1 <= layer <= L + (part == "resid")):
+            hint = did_you_mean(part, PARTS) if part not in PARTS else ""
+            allowed = f"{hint}allowed: {', '.join(PARTS)} of 1 … {L}"
+            raise EngramError(f"places: no part {part!r} in layer {layer!r}; {allowed}")
+    return set(given)
 
 
 def means(network: Network, tokens: Tokens, places: Iterable[Place]) -> Kept:
@@ -136,9 +142,10 @@ def patch(
     heads, positions    only these
     """
     network, other = (one if isinstance(one, Network) else network_of(one) for one in (into, source or into))
-    theirs = tokens if source_tokens is None else source_tokens
-    kept = keep(other, _ids(theirs, source, into), places)
-    return network.stream(_ids(tokens, into), patched(kept, heads, positions))
+    mine, theirs = _ids(tokens, into), _ids(tokens if source_tokens is None else source_tokens, source, into)
+    if (here := _length(mine)) != (there := _length(theirs)):
+        raise EngramError(f"source_tokens: both runs need equally many tokens; got {here} and {there}")
+    return network.stream(mine, patched(keep(other, theirs, places), heads, positions))
 
 
 def _ids(tokens: Tokens | str, *readers: Model | Network | None) -> Tokens:
@@ -149,6 +156,10 @@ def _ids(tokens: Tokens | str, *readers: Model | Network | None) -> Tokens:
     if reader is None:
         raise EngramError("tokens: a Network reads no text; give token ids")
     return reader.encode(tokens)
+
+
+def _length(tokens: Any) -> int:
+    return np.shape(tokens)[-1] if np.ndim(tokens) else 0
 
 
 def _chosen(

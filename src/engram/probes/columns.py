@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from math import inf
 from typing import NamedTuple
 
 FIRST = ("recall.W_O2", "recall.W_K2", "recall.W_K1.t<64", "recall.W_K1")  # memories that are named before others
@@ -97,6 +98,13 @@ def hops_in_words(group: str) -> str:
 def is_share(name: str) -> bool:
     """Whether the numbers of a column lie between 0 and 1 by what they are."""
     return column(name).group.startswith(("accuracy", "recall", "probability"))
+
+
+def bounds(name: str) -> tuple[float, float]:
+    """Between which numbers those of a column lie by what they are: shares, and losses, which are never negative."""
+    if is_share(name):
+        return 0.0, 1.0
+    return (0.0, inf) if column(name).group.startswith(("loss", "kl")) else (-inf, inf)
 
 
 def axis(group: str) -> str:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from jaxtyping import Int
 from pydantic import Field
 from torch import Tensor
 
+from engram.errors import did_you_mean
 from engram.memory.stored import Stored
 from engram.models import Architecture, Weights
 from engram.models.memories import memories_of, two_layers
@@ -25,7 +26,12 @@ END_SEQUENCES = 64  # unseen sequences for a probe of the trained model
 class Look:
     """A training at one step, as a probe sees it. A probe measures and changes nothing.
 
-    w            the weights; first() returns the initial ones
+    w            the weights, by the names of their matrices: w["W_O2"]
+    first()      the initial weights
+    unseen(n)    n sequences that are never trained on: a Batch with tokens and groups
+    forward(b)   the model's Trace of a Batch: logits and every intermediate
+    memories()   what the matrices store, as a list of Stored
+    task, model, seed    of the training
     trained      the names of the trained matrices
     loss         the group of positions that the training reads
     tests        by name, the tasks on which it is tested
@@ -53,6 +59,14 @@ class Look:
     def memories(self) -> list[Stored]:
         """The memories of the model."""
         return memories_of(self.model, self.w, self.task, self.seed)
+
+    if not TYPE_CHECKING:  # there a name that is not here is an error already
+
+        def __getattr__(self, name: str) -> Any:
+            """Asked for only what a Look lacks."""
+            has = [*self.__dataclass_fields__, "unseen", "forward", "memories"]
+            hint = "did you mean w? " if name == "weights" else did_you_mean(name, has)
+            raise AttributeError(f"a Look has no {name!r}; {hint}it has: {', '.join(has)}")
 
 
 class Probe(Value):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from engram.errors import EngramError, did_you_mean
+from engram.probes.columns import memories
 from engram.records import about, files, stored_spec, trust
 from engram.records.about import About
 from engram.records.files import Place, Row, corrupt
@@ -153,6 +154,10 @@ class Kept:
         steps, values = self.curve(column)
         above = steps[values > level]
         return int(above[0]) if len(above) else None
+
+    def births(self, level: float = 0.5) -> dict[str, int | None]:
+        """For each memory whose recall was measured the step of its birth, or None."""
+        return {m.name.removeprefix("recall."): self.birth(m.name, level) for m in memories(self.columns)}
 
     @property
     def last_step(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int
 
 from engram.display import Displayed
-from engram.errors import EngramError
+from engram.errors import EngramError, refuse_other
 from engram.memory.stored import Stored
 from engram.models import Model, Weights
 from engram.models.memories import memories_of
@@ -158,11 +158,13 @@ class Record(Kept, Displayed):
             last = len(self.table) - 1
             raise EngramError(f"record {self.id} has no weights stored; model({last}) computes those of the last step")
         at = steps[-1] if step is None else step
-        model = model_at(spec, at, initial_weights(spec), self.weights(at))
+        weights = self.weights(at)
+        model = model_at(spec, at, initial_weights(spec), weights)
         return replace(model, origin=f"step {at} of {self.id}")
 
     def weights(self, step: int) -> Weights:
         """The trained weights at any step: stored, or computed from the last state before it."""
+        refuse_other(int, step, "step: must be a whole number")
         return self.snapshot(step) if step in self.snapshot_steps else computed_weights(self, step)
 
     def encode(self, text: str) -> Int[np.ndarray, " t"]:

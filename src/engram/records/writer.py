@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from engram.errors import EngramError
+from engram.errors import EngramError, Interrupted
 from engram.models import Weights
 from engram.plain import open_to_append
 from engram.records import files
@@ -86,6 +87,7 @@ class Writer:
     def __enter__(self) -> "Writer":
         with writing_to(self.folder):
             refuse_links(self.folder)
+            self._made = not self.folder.exists()
             files.make_folder(self.folder)
             self._lock = FileLock(self.folder / "lock", timeout=1, poll_interval=0.01)  # a look holds it briefly
             self._take_lock()
@@ -100,8 +102,17 @@ class Writer:
                 raise
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, Interrupted):
+            self._forget_if_empty()
         self._close()
+
+    def _forget_if_empty(self) -> None:
+        """A run that failed before its first row leaves nothing: nobody could tell what it was, nor resume it."""
+        if self._made and not self.sealed and not self._rows.tell() and not (self.folder / "digest.json").exists():
+            with suppress(EngramError, OSError):
+                self._refuse_if_removed()
+                shutil.rmtree(self.folder)
 
     def _close(self) -> None:
         for file in self._open:

@@ -8,6 +8,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.transforms import Affine2D, Transform
 
 from engram.claims.summaries import setting_in_words
 from engram.probes.columns import axis, column, is_share
@@ -18,7 +19,8 @@ from engram.show.style import CYCLE, house_style
 from engram.show.subtitles import UNBROKEN, headline
 
 Row = Mapping[str, Any]  # as a sweep's --json says it
-Place = Callable[[Row, float], float]  # where a row stands on the x axis, moved aside by a share of the least gap
+Place = Callable[[Row], float]  # where a row stands on the x axis
+Aside = Callable[[float], Transform]  # moves what is drawn by a share of the least gap; its numbers stay what they are
 Spots = Sequence[tuple[float, Row]]  # places on the x axis, and what was measured there
 WIDE = 8  # a range of values from which on the axis is logarithmic
 SIDE_BY_SIDE = 0.36  # of the gap between two names on the x axis: from the first colour to the last
@@ -63,7 +65,9 @@ def _fixed(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
 
 def _what_is_drawn(rows: Sequence[Row]) -> str:
     means = "means over the last tenth of the steps"
-    return f"Dots: seeds ({means}); intervals are cut at the edge." if _several(rows) else f"{means.capitalize()}."
+    ends = [numbers["low"] for row in rows for numbers in row["metrics"].values()]
+    said = "intervals are cut at the edge" if any(end is not None for end in ends) else "too few for intervals"
+    return f"Dots: seeds ({means}); {said}." if _several(rows) else f"{means.capitalize()}."
 
 
 def _several(rows: Sequence[Row]) -> bool:
@@ -108,17 +112,21 @@ def _panel_of(row: Row, fields: Sequence[str], across: str) -> str:
 
 
 def _draw(ax: Axes, rows: Sequence[Row], across: str, by: Sequence[str], metric: str) -> None:
-    place, joined = _places(ax, rows, across), "-" if _sizes(rows, across) else ""
+    (place, moved), joined = _places(ax, rows, across), "-" if _sizes(rows, across) else ""
     lines = _grouped(
         rows, lambda row: ", ".join(f"{name} = {setting_in_words(row['settings'].get(name, '–'))}" for name in by)
     )
     step = APART if joined else SIDE_BY_SIDE / max(1, len(lines) - 1)
     for i, (label, same) in enumerate(lines.items()):
         aside, known = step * (i - (len(lines) - 1) / 2), [row for row in same if row["n"]]
-        means = [(place(row, 0.0 if joined else aside), row["metrics"][metric]) for row in known]  # a line says where
-        spread = [(place(row, aside), row["metrics"][metric]) for row in known] if _several(rows) else []
-        look = {"color": _colour(i, len(lines)), "marker": MARKS[i % len(MARKS)], "ls": joined}
-        _draw_line(ax, means, spread, label or quiet(metric), is_share(metric), look)
+        spots = [(place(row), row["metrics"][metric]) for row in known]
+        look: dict[str, Any] = {"color": _colour(i, len(lines)), "marker": MARKS[i % len(MARKS)], "ls": joined}
+        named = label or quiet(metric)
+        if _several(rows):
+            _draw_seeds(ax, spots, named, look["color"], moved(aside), is_share(metric))
+        where = ax.transData if joined else moved(aside)  # a line says where
+        means = [found["mean"] for _, found in spots]
+        ax.plot([x for x, _ in spots], means, ms=5, lw=1.5, label=named, transform=where, **look)
 
 
 def _colour(i: int, of: int) -> str:
@@ -140,24 +148,26 @@ def _sizes(rows: Sequence[Row], across: str) -> list[float]:
     return sorted({float(value) for value in found})  # type: ignore[arg-type]
 
 
-def _places(ax: Axes, rows: Sequence[Row], across: str) -> Place:
+def _places(ax: Axes, rows: Sequence[Row], across: str) -> tuple[Place, Aside]:
     """Numbers where they belong, on a logarithmic axis if they lie far apart; names one after the other."""
     ax.margins(x=0.1)
     sizes = _sizes(rows, across)
+    by_size: Place = lambda row: row["settings"][across]  # noqa: E731
     if sizes and _far_apart(sizes):
         log_sizes(ax, sizes)
         ratio = min(b / a for a, b in pairwise(sizes))
-        return lambda row, aside: row["settings"][across] * ratio**aside
+        return by_size, lambda aside: Affine2D().scale(ratio**aside, 1) + ax.transData
     if sizes:
         shown = sizes if len(sizes) < 8 else sizes[::2]
         ax.set_xticks(shown, [f"{size:g}" for size in shown])
         gap = min((b - a for a, b in pairwise(sizes)), default=1.0)
-        return lambda row, aside: row["settings"][across] + gap * aside
+        return by_size, lambda aside: Affine2D().translate(gap * aside, 0) + ax.transData
     names = list(dict.fromkeys(_value(row, across) for row in rows))
     slant = {"rotation": 20, "ha": "right"} if max(map(_width, names)) > LETTERS else {}
     ax.set_xticks(range(len(names)), names, **slant)
     ax.set_xlim(-0.5, len(names) - 0.5)
-    return lambda row, aside: names.index(_value(row, across)) + aside
+    by_name: Place = lambda row: names.index(_value(row, across))  # noqa: E731
+    return by_name, lambda aside: Affine2D().translate(aside, 0) + ax.transData
 
 
 def _far_apart(sizes: Sequence[float]) -> bool:
@@ -173,13 +183,13 @@ def _width(name: str) -> int:
     return max(map(len, name.split("\n")))
 
 
-def _draw_line(ax: Axes, means: Spots, spread: Spots, label: str, share: bool, look: Mapping[str, Any]) -> None:
-    """Means where they belong; beside them, so that they do not hide each other, the seeds and intervals."""
-    colour, seeds = look["color"], quiet(f"{label.removeprefix('_')}, seeds")
-    points = [(x, value) for x, found in spread for value in found["values"]]
+def _draw_seeds(ax: Axes, spots: Spots, label: str, colour: str, moved: Transform, share: bool) -> None:
+    """Seeds and intervals, beside each other so that they do not hide those of the next line."""
+    seeds = quiet(f"{label.removeprefix('_')}, seeds")
+    points = [(x, value) for x, found in spots for value in found["values"]]
     if points:
-        ax.plot(*zip(*points, strict=True), "o", mfc="w", mec=colour, ms=4, zorder=3, label=seeds)
-    ax.plot([x for x, _ in means], [found["mean"] for _, found in means], ms=5, lw=1.5, label=label, **look)
-    known = [(x, (found["low"], found["high"])) for x, found in spread if found["low"] is not None]
+        ax.plot(*zip(*points, strict=True), "o", mfc="w", mec=colour, ms=4, zorder=3, label=seeds, transform=moved)
+    known = [(x, (found["low"], found["high"])) for x, found in spots if found["low"] is not None]
     if known:
         bars(ax, [x for x, _ in known], [ends for _, ends in known], colour, within=SHARE if share else ANY)
+        ax.collections[-1].set_transform(moved)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -92,6 +92,7 @@ def offered(offer: Offer, annotation: Any = None) -> dict[str, Any]:
 
 def with_settings(spec: Described, settings: dict[str, Any]) -> Described:
     """The Spec with dotted fields replaced: {"task.K": 3, "model.layers.0.heads": 2}; without any, the Spec itself."""
+    _refuse_no_dict(settings)
     if not settings:
         return spec
     data = encode(spec)
@@ -100,6 +101,11 @@ def with_settings(spec: Described, settings: dict[str, Any]) -> Described:
         _set(data, path.split("."), value, path)
     with carrying(carried_by(spec)):
         return decode(data, user_code(spec))
+
+
+def _refuse_no_dict(settings: object) -> None:
+    if not (isinstance(settings, Mapping) and all(isinstance(path, str) for path in settings)):
+        raise EngramError(f'settings: give fields with their values, as in {{"task.K": 3}}; got {settings!r:.60}')
 
 
 def setting(spec: Value, path: str) -> Offer | None:
@@ -112,6 +118,7 @@ def setting(spec: Value, path: str) -> Offer | None:
 
 def all_with_settings(specs: Sequence[Described], settings: dict[str, Any]) -> list[Described]:
     """Each setting goes to the Specs that have its field; one that none has is refused where it led furthest."""
+    _refuse_no_dict(settings)
     for path in settings:
         _refuse_unknown(path, [encode(spec) for spec in specs])
     known = {path: [len(_way(encode(spec), path.split("."))) for spec in specs] for path in settings}

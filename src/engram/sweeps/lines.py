@@ -1,12 +1,14 @@
 """A sweep as a table: a line for each setting."""
 
+import csv
+import io
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from engram.claims.summaries import setting_in_words
-from engram.probes.columns import is_share
 
 Line = Mapping[str, Any]
 
@@ -21,14 +23,36 @@ def lines_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _means(row: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, numbers in row["metrics"].items():
-        ends = {f"{name}, {end}": _cut(numbers[end], name) for end in ("low", "high")} if name in known else {}
+        ends = {f"{name}, {end}": numbers[end] for end in ("low", "high")} if name in known else {}
         found |= {name: numbers["mean"], **ends}
     return found | {"seeds": row["n"]}
 
 
-def _cut(end: float | None, name: str) -> float | None:
-    """No share lies outside 0 and 1, whatever its interval does."""
-    return min(1.0, max(0.0, end)) if end is not None and is_share(name) else end
+def tidy(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A line for each setting, seed and metric: what was measured, without means."""
+    labels = len({row["label"] for row in rows}) > 1
+    fields = list(dict.fromkeys(name for row in rows for name in row["settings"]))
+    return [
+        ({"label": row["label"]} if labels else {})
+        | {name: row["settings"].get(name) for name in fields}
+        | {"seed": seed, "metric": metric, "value": value}
+        for row in rows
+        for metric, numbers in row["metrics"].items()
+        for seed, value in zip(row["seeds"], numbers["values"], strict=True)
+    ]
+
+
+def as_csv(lines: Sequence[Line]) -> str:
+    """The lines as a file; objects such as an optimiser as JSON."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows({name: _in_csv(value) for name, value in line.items()} for line in lines)
+    return text.getvalue()
+
+
+def _in_csv(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list | tuple | bool) else value
 
 
 def columns_of(lines: Sequence[Line]) -> dict[str, np.ndarray]:

@@ -1,11 +1,13 @@
 """A sweep from its plan to one table and one figure. Finished runs are reused: the same command goes on."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from engram.api import Watch, attempt_specs, labelled_specs, save_figures, seed_list, unwatched
 from engram.claims.experiment import Labelled, Scale, known_scale
@@ -14,11 +16,11 @@ from engram.engines import Failed, Outcome
 from engram.engines.choosing import HERE, Where
 from engram.engines.manner import Manner
 from engram.engines.purposes import purposes_of
-from engram.errors import EngramError, explain_crash, in_python_words
+from engram.errors import EngramError, explain_crash, in_python_words, refuse_other
 from engram.experiments import find
 from engram.records import Record
 from engram.records.about import label_in_words
-from engram.records.files import home
+from engram.records.files import home, replace, writing_to
 from engram.records.frames import frame_of
 from engram.specs import Spec
 from engram.specs.encode import encode
@@ -26,7 +28,7 @@ from engram.specs.settings import short_hash, with_settings
 from engram.specs.spec import run_id
 from engram.sweeps.cells import Axes, Cell, Point, merged, points
 from engram.sweeps.cost import Needs, left, needs
-from engram.sweeps.lines import aligned, cells, columns_of, lines_of
+from engram.sweeps.lines import aligned, as_csv, cells, columns_of, lines_of, tidy
 from engram.values import Value
 
 SHOWN = 20  # settings, where a sweep is asked what it is
@@ -73,6 +75,7 @@ class Swept:
     """What a sweep has found: a row for each setting, with the mean over seeds and its 95 % interval.
 
     rows     all numbers, those of each seed too; `table` and `frame()` have a line for each setting
+    csv      the file beside the figure with what each seed has measured, a line for each setting, seed and metric
     """
 
     planned: Planned
@@ -81,10 +84,16 @@ class Swept:
     rows: list[dict[str, Any]]
     metrics: list[str]
     figures: list[Path]
+    csv: Path
 
     def to_json(self) -> dict[str, Any]:
         about = {"sweep": self.planned.name, "scale": self.planned.scale, "seconds": round(self.seconds, 1)}
-        return about | {"metrics": self.metrics, "rows": self.rows, "figures": [str(path) for path in self.figures]}
+        return about | {
+            "metrics": self.metrics,
+            "rows": self.rows,
+            "figures": [str(path) for path in self.figures],
+            "csv": str(self.csv),
+        }
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -94,6 +103,13 @@ class Swept:
     def frame(self) -> Any:
         """The table as a pandas DataFrame where pandas is installed, else as a dict of arrays."""
         return frame_of(columns_of(self.table))
+
+    def to_csv(self, path: str | Path) -> Path:
+        """What each seed has measured as a file: a line for each setting, seed and metric."""
+        path = Path(path)
+        with writing_to(path.parent):
+            replace(path, as_csv(tidy(self.rows)).encode())
+        return path
 
     def __repr__(self) -> str:
         head = f"<sweep of {self.planned.name}: {len(self.rows)} settings, {len(self.records)} runs>"
@@ -113,16 +129,22 @@ def plan_sweep(
     """The runs of an experiment, a user's file or a Spec at every combination of values, or of pairs (zipped)."""
     if not axes:
         raise EngramError("sweep: name at least one field with its values, as in --set task.K=1,3,5")
-    size, seeds, axes = known_scale(scale), seed_list(seeds), {name: _plain(values) for name, values in axes.items()}
+    size, seeds = known_scale(scale), seed_list(seeds)
+    axes = {name: _plain(name, values) for name, values in axes.items()}
+    if not seeds:
+        raise EngramError("--seeds: at least one seed is needed; got none")
     at = points(axes, zipped)
     cells = [Cell(label, point, tuple(specs)) for point in at for label, specs in _at(what, point, size, seeds).items()]
     name = find(what).name if isinstance(what, str) else what.title
     return Planned(name, size, axes, seeds, merged(cells), zipped)
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
-    """Objects such as SGD(lr=0.1) as a record stores them; everything else as it is."""
-    return [encode(value) if isinstance(value, Value) else value for value in values]
+def _plain(name: str, values: Any) -> list[Any]:
+    """Objects such as SGD(lr=0.1) as a record stores them, numbers of an array as plain ones; all else as it is."""
+    if isinstance(values, str | bytes | Mapping | Value) or not isinstance(values, Iterable):
+        raise EngramError(f"{name}: give a list of values, as in [16, 32]; got {values!r:.60}")
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return [encode(value) if isinstance(value, Value) else value for value in listed]
 
 
 def _at(what: str | Spec, point: Point, scale: Scale, seeds: list[int]) -> Labelled:
@@ -154,6 +176,12 @@ def sweep(
     watch       what to show while it runs, as in engram.run
     engine      where it is computed: local, ray or slurm, or an engine such as engram.Ray(address="node1:6379")
     """
+    refuse_other(str | Spec, what, "sweep: give an experiment's name or a Spec")
+    if not (isinstance(axes, Mapping) and axes):
+        example = '{"task.K": [1, 3, 5]}'
+        raise EngramError(f"sweep: name at least one field with its values, as in {example}; got {axes!r:.60}")
+    if isinstance(metrics, str):
+        raise EngramError(f'metrics: give a list of columns, as in ["{metrics}"]')
     return run_sweep(
         plan_sweep(what, axes, scale, seeds, zipped), metrics, Where(engine, device, path), watch or unwatched
     )
@@ -176,8 +204,10 @@ def run_sweep(planned: Planned, metrics: Sequence[str] = (), where: Where = HERE
     about = f"{planned.name}, {planned.scale} scale, {len(planned.seeds)} seed{'s' * (len(planned.seeds) > 1)}"
     figure = sweep_figure(rows, planned.fields, chosen, about, zipped=planned.zipped)
     named = f"sweep-{planned.name}-{planned.scale}-{short_hash([planned.axes, planned.seeds, chosen, planned.zipped])}"
-    figures = save_figures({named: figure})
-    return Swept(planned, time.monotonic() - began, finished, rows, chosen, figures)
+    figures, table = save_figures({named: figure}), home() / "figures" / f"{named}-table.csv"
+    swept = Swept(planned, time.monotonic() - began, finished, rows, chosen, figures, table)
+    swept.to_csv(table)
+    return swept
 
 
 def _failures(outcome: Outcome) -> dict[str, str]:
@@ -191,6 +221,7 @@ def _row(cell: Cell, finished: Sequence[Record], failures: dict[str, str], metri
     ids = _ids(cell)
     records = [record for record in finished if record.id in ids]
     about = {"label": label_in_words(cell.label), "settings": cell.at, "n": len(records), "runs": ids}
+    about |= {"seeds": [record.spec.seed for record in records]}
     failed = {id: why for id, why in failures.items() if id in ids}
     return about | {"metrics": {name: over_seeds(records, name) for name in metrics}, "failed": failed}
 

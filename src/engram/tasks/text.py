@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from engram.errors import EngramError
+from engram.errors import EngramError, refuse_other
 from engram.tasks.batch import Task, marks_of
 
 
 def encode(task: Task, text: str, seed: int = 0) -> Int[np.ndarray, " t"]:
     """The ids of a text: as the task spells it, or letter by letter, or of marks between spaces ("2 a b a")."""
+    refuse_other(str, text, "text: must be a text")
     own: Any = getattr(task, "spell", None)
     if own is not None:
         return _fitting(task, own(text))
@@ -39,4 +40,11 @@ def decode(task: Task, tokens: Sequence[int] | np.ndarray, seed: int = 0) -> str
         return own(tokens)
     letters = getattr(task, "alphabet", None)
     signs, between = (marks_of(task, seed), " ") if letters is None else (letters, "")
-    return between.join(signs[int(z)] for z in tokens)
+    return between.join(signs[_known(z, len(signs))] for z in tokens)
+
+
+def _known(token: object, N: int) -> int:
+    """A token of this vocabulary; negative numbers would count from its end."""
+    if not isinstance(token, int | np.integer) or not 0 <= token < N:
+        raise EngramError(f"tokens: {token!r:.20} is not in the vocabulary, which has {N}, counted from 0")
+    return int(token)

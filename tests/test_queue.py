@@ -180,7 +180,7 @@ def test_a_run_of_another_command_is_waited_for(home: Path, monkeypatch: pytest.
 
     def sleep(seconds: float) -> None:
         looks.append(look_counts(waiting.look()))
-        writer.__exit__()
+        writer.__exit__(None, None, None)
 
     monkeypatch.setattr("engram.queue.time.sleep", sleep)
     monkeypatch.setattr("engram.queue.PATIENCE", 0.0)

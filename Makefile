@@ -1,5 +1,6 @@
 # make birth   sets up .venv and watches an induction head being born
 # make docs    builds the site of all documents in build/site
+# make pictures  takes the pictures of docs/lab anew
 # make page    builds the page of the lab from web/ (needs node)
 # make test    sets up everything that tests need, and runs them
 # make findings  writes docs/findings.md with its figures, after records were added
@@ -15,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: docs birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls capacities costs page page-check
+.PHONY: docs pictures birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls capacities costs page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
 
@@ -73,6 +74,10 @@ controls: $(VENV)/.core
 
 page: web/node_modules/.done
 	@cd web && npm run -s check && npm run -s build
+
+# docs/lab/*.webp, from runs that are made for them: a few minutes
+pictures: $(VENV)/.dev $(VENV)/.browser
+	@PYTHONPATH=src:tests $(BIN)/python tests/take_pictures.py
 
 # The site in build/site, without a network: every warning is an error.
 docs: $(VENV)/.docs

@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/lab anew: `make pictures`. A lab is served with a run and its fork, facts, and a lesson."""
+"""Takes the pictures of docs/lab anew (`make pictures`): a lab with a run and its fork, facts, and a lesson."""
 
 import io
 import shutil
@@ -100,16 +100,18 @@ def strip(browser: Browser, lab: Served, run: str, steps: int) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         home = Path(folder) / "runs"
+        taught = lesson_named("birth").checked()
+        lesson_run, _ = [execute(run.spec, home) for run in taught.runs]
         record = execute(joint(), home)
         fork = execute(record.train.model_copy(update={"events": (Freeze(step=60, matrix="W_K1"),)}), home)
         facts = execute(spec_of_file(ROOT / "examples/countries.csv", steps=600, width=32), home)
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        with served(home, lessons=[lesson_named("birth").checked()]) as lab:
+        with served(home, lessons=[taught]) as lab:
             of_a_birth(browser, lab, record.id, fork.id)
             with opened(browser, lab, facts.id, WIDE, "light") as page:
                 panel(page, "facts", "tr[data-fact]")
                 saved(page, "facts", "facts")
-            with opened(browser, lab, f"{record.id}&lesson=birth", WIDE, "light") as page:
+            with opened(browser, lab, f"{lesson_run.id}&lesson=birth", WIDE, "light") as page:
                 saved(page, "lesson")
             strip(browser, lab, record.id, record.train.steps)
         browser.close()

@@ -102,7 +102,7 @@ class Writer:
                 raise
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, kind: object = None, error: BaseException | None = None, trace: object = None) -> None:
         if isinstance(error, Exception) and not isinstance(error, Interrupted):
             self._forget_if_empty()
         self._close()

@@ -62,7 +62,9 @@ def home() -> Path:
     there = next(path for path in (found, *found.parents) if os.path.exists(path))  # also where not all may be read
     if not there.is_dir():
         who = "ENGRAM_HOME: " if given else ""
-        raise EngramError(f"{who}{given or 'runs'} is not a folder; name one, or move the file {there} away")
+        raise EngramError(
+            f"{who}{given or 'runs'} is not a folder; set ENGRAM_HOME to another folder, or move {there} away"
+        )
     return found
 
 

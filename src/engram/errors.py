@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from contextlib import ContextDecorator
 from difflib import get_close_matches
+from numbers import Integral
 from traceback import walk_tb
 from types import UnionType
 from typing import Any
@@ -52,8 +53,9 @@ def _as_parameters(message: str) -> str:
 
 
 def refuse_other(kinds: type | UnionType, given: object, needed: str) -> None:
-    """In Python anything can be given, where a command has words only; True and False are no numbers."""
-    if not isinstance(given, kinds) or (kinds is int and isinstance(given, bool)):
+    """In Python anything can be given, where a command has words only; True is no number, an integer of numpy is one."""
+    allowed = Integral if kinds is int else kinds
+    if not isinstance(given, allowed) or (kinds is int and isinstance(given, bool)):
         raise EngramError(f"{needed}; got {given!r:.60}")
 
 

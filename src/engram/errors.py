@@ -53,7 +53,7 @@ def _as_parameters(message: str) -> str:
 
 
 def refuse_other(kinds: type | UnionType, given: object, needed: str) -> None:
-    """In Python anything can be given, where a command has words only; True is no number, an integer of numpy is one."""
+    """In Python anything can be given, where a command has words only. True is no number, what numpy counts is one."""
     allowed = Integral if kinds is int else kinds
     if not isinstance(given, allowed) or (kinds is int and isinstance(given, bool)):
         raise EngramError(f"{needed}; got {given!r:.60}")

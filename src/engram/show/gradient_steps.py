@@ -73,28 +73,30 @@ def signals_of_steps(
         "another token,\nthrough layer 1": "W_O2.Phi1.off",
     }
     _bars(first, {label: closed[name] for label, name in names.items()}, 1 / (task.N * task.T))
-    first.set(title="Step 1 writes W_O2: score of output k when layer 2 reads …", ylabel="score in units of η/NT")
+    first.set(title="Step 1 writes W_O2: score of output k when layer 2 reads …", xlabel="score in units of η/NT")
     parts = {"o": "the place after\nthe first visit (Δ$^o$)", "q": "the visits of\nthe trigger (Δ$^q$)"}
     parts |= {"r": "all other\npositions (Δ$^r$)"}
     _bars(second, {words: terms[f"Δ^{part} along Φ1e_q: found"] for part, words in parts.items()}, 1 / task.T)
-    second.set(title="Step 2 writes W_K2: what the trigger's key gets from …", ylabel="along Φ1e$_q$, in units of 1/T")
+    second.set(title="Step 2 writes W_K2: what the trigger's key gets from …", xlabel="along Φ1e$_q$, in units of 1/T")
     _letters(third, task, terms)
     _signs(where, *signs)
-    for ax in (first, second, third):
-        ax.axhline(0, color=MUTED, lw=0.8)
+    finished(where, loc="upper right")
+    third.axhline(0, color=MUTED, lw=0.8)
     about = "Theorem 3: what three population steps write, each quantity of its proof computed exactly"
     return headline(finished(third, loc="upper left"), f"{about}. N = {task.N} tokens, T = {task.T}; no seed matters")
 
 
 def _bars(ax: Axes, values: Mapping[str, float], unit: float) -> None:
-    heights = [value / unit for value in values.values()]
-    ax.bar(list(values), heights, color=["C0" if i % 2 == 0 else "C1" for i in range(len(heights))], width=0.6)
-    for i, height in enumerate(heights):
-        up = height >= 0
-        above = {"xytext": (0, 2 if up else -3), "textcoords": "offset points", "va": "bottom" if up else "top"}
-        ax.annotate(f"{height:.3g}", (i, height), ha="center", fontsize=9, **above)
-    ax.tick_params(axis="x", labelsize=8.5)
-    ax.margins(y=0.15)
+    """Names stand beside their bars: below them they would run into each other in a column of a paper."""
+    lengths = [value / unit for value in values.values()]
+    ax.barh(list(values), lengths, color=["C0" if i % 2 == 0 else "C1" for i in range(len(lengths))], height=0.6)
+    for i, length in enumerate(lengths):
+        at = (max(length, 0.0), i)  # never where the name stands
+        ax.annotate(f"{length:.3g}", at, (3, 0), va="center", fontsize=9, textcoords="offset points")
+    ax.axvline(0, color=MUTED, lw=0.8)
+    ax.tick_params(axis="y", labelsize=8.5)
+    ax.invert_yaxis()
+    ax.margins(x=0.2)
 
 
 def _letters(ax: Axes, task: SecondVisit, terms: Mapping[str, float]) -> None:
@@ -115,10 +117,7 @@ def _signs(ax: Axes, lengths: Sequence[int], sizes: Sequence[int], values: Float
     rows = range(len(lengths))
     ax.contourf(sizes, rows, values > 0, levels=[-0.5, 0.5, 1.5], colors=["#f3c6a8", "#bcd9ec"])
     squares = [(t * t, i) for i, t in enumerate(lengths) if t * t <= max(sizes)]
-    ax.plot(*zip(*squares, strict=True), color=INK, ls=":", lw=1.2)
-    ax.text(
-        squares[-1][0], squares[-1][1] + 0.3, "the paper asks for N ≫ T² (dotted: N = T²)", fontsize=8.5, ha="right"
-    )
+    ax.plot(*zip(*squares, strict=True), color=INK, ls=":", lw=1.2, label="N = T²; the paper asks for N ≫ T²")
     ax.text(16, len(lengths) * 0.6, "positive: the trigger is learned", fontsize=9, ha="center")
     ax.text(3.1, 0.3, "negative", fontsize=9)
     ax.set_yticks(rows, [str(t) for t in lengths])

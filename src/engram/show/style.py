@@ -12,6 +12,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from engram.show.grey import tell_apart
+
 P = ParamSpec("P")
 SMALLEST = 7  # points: nothing in a figure has smaller letters
 INK, MUTED = "#1b1f24", "#6e7781"
@@ -71,6 +73,7 @@ class house_style(AbstractContextManager[None]):  # noqa: N801  # `with house_st
             with house_style():
                 figure = draw(*given, **named)
                 readable_axes(figure)
+                tell_apart(figure)
                 return figure
 
         return drawn

@@ -19,6 +19,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constrain
 .PHONY: docs pictures birth test chaos paper paper-state paper-pack check setup ledger findings manifest controls capacities costs page page-check
 birth: $(VENV)/.core
 	@$(BIN)/engram birth
+	@command -v engram >/dev/null || echo "next     . $(BIN)/activate    makes \`engram\` a command of this shell"
 
 setup: $(VENV)/.dev
 

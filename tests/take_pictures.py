@@ -21,7 +21,7 @@ from pages import lab_of, look_at, wait
 
 ROOT = Path(__file__).parent.parent
 INTO = ROOT / "docs/lab"
-WIDE, NARROW = (1440, 1000), (390, 844)  # pixels
+WIDE, TALL, NARROW = (1440, 1000), (1440, 2600), (390, 844)  # pixels; no panel is higher than TALL
 QUALITY, FRAMES, SECONDS = 72, 40, 20  # of an image; of the strip
 
 
@@ -74,7 +74,7 @@ def of_a_birth(browser: Browser, lab: Served, run: str, fork: str) -> None:
         saved(page, "branches", "branches")
     with opened(browser, lab, run, WIDE, "dark") as page:
         saved(page, "dark")
-    with opened(browser, lab, run, WIDE, "light") as page:
+    with opened(browser, lab, run, TALL, "light") as page:
         saved(page, "attention", "attention")
         for name, seen in (("circuit", "[data-testid=circuit-graph]"), ("spectrum", "svg"), ("theory", "table")):
             panel(page, name, seen)
@@ -108,7 +108,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         with served(home, lessons=[taught]) as lab:
             of_a_birth(browser, lab, record.id, fork.id)
-            with opened(browser, lab, facts.id, WIDE, "light") as page:
+            with opened(browser, lab, facts.id, TALL, "light") as page:
                 panel(page, "facts", "tr[data-fact]")
                 saved(page, "facts", "facts")
             with opened(browser, lab, f"{lesson_run.id}&lesson=birth", WIDE, "light") as page:

@@ -28,6 +28,9 @@ def page(browser: Browser, lab: Served) -> Iterator[Page]:
 
 
 def seen(page: Page, panel: str) -> None:
+    """Once what stands above it has grown: it would push the panel out of sight."""
+    page.locator("#panel-theory").scroll_into_view_if_needed()
+    expect(page.get_by_test_id("theory")).to_be_visible()
     page.locator(f"#panel-{panel}").scroll_into_view_if_needed()
 
 

@@ -90,11 +90,12 @@ def own_slurm(at: Path) -> Iterator[None]:
 
 def _hurry(over: threading.Event) -> None:
     """A task that is queued again need not wait for the two minutes that Slurm gives a node to recover."""
-    asked = ["squeue", "--noheader", "--array", "--states=PENDING", "--format=%i %r"]
+    squeue, scontrol = (shutil.which(name) or name for name in ("squeue", "scontrol"))  # tests change $PATH meanwhile
+    asked = [squeue, "--noheader", "--array", "--states=PENDING", "--format=%i %r"]
     while not over.wait(1.0):
         found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines()
         for task in (line.split()[0] for line in found if line.endswith("BeginTime")):
-            subprocess.run(["scontrol", "update", f"JobId={task}", "StartTime=now"], check=False, capture_output=True)
+            subprocess.run([scontrol, "update", f"JobId={task}", "StartTime=now"], check=False, capture_output=True)
 
 
 def _end(pid: int) -> None:
